@@ -1,0 +1,41 @@
+# fpbtree: see README.md. `make help` lists what there is.
+
+# The PostgreSQL to build for. Where none is named, Debian 12's own is used, and installed if missing.
+ifeq ($(origin PG_CONFIG), undefined)
+PG_CONFIG := pg_config
+SERVER := postgresql-15 postgresql-server-dev-15
+endif
+
+BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(if $(FIGURE),--figure $(FIGURE))
+
+.PHONY: help packages test-packages install test test-matrix demo bench clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "PG_CONFIG=/path/to/pg_config chooses another PostgreSQL."
+
+packages:
+	@scripts/need gcc libc6-dev clang libclang-dev python3 $(SERVER)
+
+test-packages: packages
+	@scripts/need libipc-run-perl perl
+
+install: packages ## build the extension and install it into PostgreSQL
+	scripts/install-extension $(PG_CONFIG)
+
+test: test-packages ## formatting, lints, and every test on the PostgreSQL at hand
+	scripts/test $(PG_CONFIG)
+
+test-matrix: ## the extension's tests on PostgreSQL 17 and 18, in Debian roots of their own
+	scripts/matrix
+
+demo: install ## fpbtree beside btree on pgbench's accounts, in under three minutes
+	scripts/demo $(PG_CONFIG)
+
+bench: install ## the benchmark table, 2 M rows; FULL=1 for 10 M, FIGURE=probe for one figure
+	$(BENCH)
+
+clean: ## remove what was built, the test roots included
+	cargo clean
+	scripts/root --delete
+	rm -rf bench/out

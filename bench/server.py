@@ -1,0 +1,147 @@
+"""A private PostgreSQL cluster, and a psql session to time statements in."""
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+OWNER = "postgres"
+
+
+class Failure(Exception):
+    """Something the user has to know about; printed without a traceback."""
+
+
+def as_owner(command):
+    """The command, run as a user PostgreSQL accepts: it refuses to run as root."""
+    if os.geteuid() == 0:
+        return ["runuser", "-u", OWNER, "--", *command]
+    return list(command)
+
+
+def run_main(main):
+    """Runs main() so that SIGTERM and Ctrl-C unwind (and so clean up) and a Failure is one line."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Failure as failure:
+        sys.exit(f"error: {failure}")
+
+
+class Server:
+    """A cluster in a temporary directory, reachable through a socket there only; gone with the `with` block."""
+
+    def __init__(self, pg_config="pg_config", settings=None):
+        bindir = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True)
+        self.bindir = bindir.stdout.strip()
+        self.settings = settings or {}
+
+    def __enter__(self):
+        self.directory = tempfile.mkdtemp(prefix="fpbtree-")
+        try:
+            self._start()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._remove()
+
+    def program(self, name, *arguments):
+        """A command line for one of PostgreSQL's programs, as the cluster's owner."""
+        return as_owner(["env", "-u", "RUST_BACKTRACE", "LC_ALL=C.UTF-8", f"PGHOST={self.directory}",
+                         "PGDATABASE=postgres", f"PGUSER={OWNER}", "PGOPTIONS=-c client_min_messages=warning",
+                         f"{self.bindir}/{name}", *arguments])
+
+    def run(self, name, *arguments):
+        """Runs one of PostgreSQL's programs and returns what it printed."""
+        done = subprocess.run(self.program(name, *arguments), capture_output=True, text=True, cwd="/")
+        if done.returncode != 0:
+            raise Failure(f"{name} failed:\n{done.stdout}{done.stderr}{self._log_tail()}")
+        return done.stdout
+
+    def session(self, **settings):
+        """A new psql session with these settings."""
+        return Session(self, settings)
+
+    def _start(self):
+        if os.geteuid() == 0:
+            owner = pwd.getpwnam(OWNER)
+            os.chown(self.directory, owner.pw_uid, owner.pw_gid)
+        self.data = os.path.join(self.directory, "data")
+        self.run("initdb", "-D", self.data, "-U", OWNER, "-A", "trust", "--no-sync")
+        settings = {"listen_addresses": "", "unix_socket_directories": self.directory, **self.settings}
+        with open(os.path.join(self.data, "postgresql.conf"), "a", encoding="utf-8") as conf:
+            conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+        self.run("pg_ctl", "-D", self.data, "-l", os.path.join(self.directory, "log"), "-w", "-t", "60", "start")
+
+    def _remove(self):
+        if os.path.exists(os.path.join(self.directory, "data", "postmaster.pid")):
+            subprocess.run(self.program("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop"),
+                           stdout=subprocess.DEVNULL, cwd="/", check=False)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _log_tail(self):
+        log = os.path.join(self.directory, "log")
+        if not os.path.exists(log):
+            return ""
+        with open(log, encoding="utf-8", errors="replace") as lines:
+            return "".join(lines.readlines()[-20:])
+
+
+class Session:
+    """One psql process: one backend, whose caches stay warm from statement to statement."""
+
+    END = "end-of-answer"
+
+    def __init__(self, server, settings):
+        self.server = server
+        self.psql = subprocess.Popen(server.program("psql", "-XqAt", "-v", "ON_ERROR_STOP=1"), text=True, cwd="/",
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self._ask(r"\timing on")
+        self.set(**settings)
+
+    def set(self, **settings):
+        """Replaces the session's settings by these."""
+        self.query("RESET ALL")
+        for name, value in settings.items():
+            self.query(f"SET {name} = '{value}'")
+
+    def query(self, statement):
+        """The statement's answer, as text."""
+        return self._ask(statement + ";")[0]
+
+    def time(self, statement):
+        """How many milliseconds the statement took."""
+        return self._ask(statement + ";")[1]
+
+    def explain(self, statement, *options):
+        """The statement's plan nodes, outermost first."""
+        options = ", ".join((*options, "FORMAT JSON"))
+        pending = [json.loads(self.query(f"EXPLAIN ({options}) {statement}"))[0]["Plan"]]
+        nodes = []
+        while pending:
+            nodes.append(pending.pop())
+            pending.extend(reversed(nodes[-1].get("Plans", [])))
+        return nodes
+
+    def _ask(self, line):
+        self.psql.stdin.write(f"{line}\n\\echo {self.END}\n")
+        self.psql.stdin.flush()
+        answer, milliseconds = [], 0.0
+        for reply in self.psql.stdout:
+            reply = reply.rstrip("\n")
+            if reply == self.END:
+                return "\n".join(answer), milliseconds
+            if reply.startswith("Time: "):
+                milliseconds = float(reply.split()[1])
+            else:
+                answer.append(reply)
+        raise Failure("\n".join(["psql gave up on", line, *answer, self.server._log_tail()]))

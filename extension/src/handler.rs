@@ -1,0 +1,174 @@
+//! The handler: what the server asks for when it wants to know what this access method can do.
+
+use core::ffi::c_int;
+
+use pgrx::PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION;
+use pgrx::pg_sys::{self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexPath, Oid, PlannerInfo, Selectivity};
+use pgrx::{PgLogLevel, pg_guard};
+
+use crate::server::{self, raw};
+use crate::{build, column, index, insert, options, scan, vacuum};
+
+/// Support function 1: the order.
+const ORDER_FUNCTION: i16 = 1;
+/// Support function 5: options of an operator class.
+const OPTIONS_FUNCTION: u16 = 5;
+/// The numbers up to this one keep btree's meaning, on every version (it has 6 from 18 on).
+const SUPPORT_FUNCTIONS: u16 = 6;
+
+/// What we can do, and how it is called.
+const ROUTINE: IndexAmRoutine = IndexAmRoutine {
+    type_: pg_sys::NodeTag::T_IndexAmRoutine,
+    amstrategies: pg_sys::BTMaxStrategyNumber as u16,
+    amsupport: SUPPORT_FUNCTIONS,
+    amoptsprocnum: OPTIONS_FUNCTION,
+    amcanorder: true,
+    amcanorderbyop: false,
+    // Only the hash method's own hash functions would do.
+    #[cfg(feature = "pg18")]
+    amcanhash: false,
+    #[cfg(feature = "pg18")]
+    amconsistentequality: true,
+    #[cfg(feature = "pg18")]
+    amconsistentordering: true,
+    amcanbackward: true,
+    amcanunique: false,
+    amcanmulticol: true,
+    amoptionalkey: true,
+    amsearcharray: true,
+    amsearchnulls: true,
+    amstorage: false,
+    amclusterable: true,
+    ampredlocks: true,
+    amcanparallel: false,
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    amcanbuildparallel: false,
+    amcaninclude: false,
+    amusemaintenanceworkmem: false,
+    #[cfg(not(feature = "pg15"))]
+    amsummarizing: false,
+    amparallelvacuumoptions: (pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL | pg_sys::VACUUM_OPTION_PARALLEL_COND_CLEANUP)
+        as u8,
+    amkeytype: Oid::INVALID,
+    ambuild: Some(build::ambuild),
+    ambuildempty: Some(build::ambuildempty),
+    aminsert: Some(insert::aminsert),
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    aminsertcleanup: None,
+    ambulkdelete: Some(vacuum::ambulkdelete),
+    amvacuumcleanup: Some(vacuum::amvacuumcleanup),
+    amcanreturn: Some(scan::amcanreturn),
+    amcostestimate: Some(amcostestimate),
+    #[cfg(feature = "pg18")]
+    amgettreeheight: Some(amgettreeheight),
+    amoptions: Some(options::amoptions),
+    amproperty: None,
+    ambuildphasename: Some(build::ambuildphasename),
+    amvalidate: Some(amvalidate),
+    amadjustmembers: None,
+    ambeginscan: Some(scan::ambeginscan),
+    amrescan: Some(scan::amrescan),
+    amgettuple: Some(scan::amgettuple),
+    amgetbitmap: Some(scan::amgetbitmap),
+    amendscan: Some(scan::amendscan),
+    ammarkpos: Some(scan::ammarkpos),
+    amrestrpos: Some(scan::amrestrpos),
+    amestimateparallelscan: None,
+    aminitparallelscan: None,
+    amparallelrescan: None,
+    #[cfg(feature = "pg18")]
+    amtranslatestrategy: Some(raw::bttranslatestrategy),
+    #[cfg(feature = "pg18")]
+    amtranslatecmptype: Some(raw::bttranslatecmptype),
+};
+
+/// Says how the handler is called, as `PG_FUNCTION_INFO_V1` does.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pg_finfo_fpbtree_handler() -> &'static pg_sys::Pg_finfo_record {
+    &pg_sys::Pg_finfo_record { api_version: 1 }
+}
+
+/// The handler. PostgreSQL 18 calls it while it plans any query with an `=` and frees what it returns, so it makes a
+/// fresh copy, does nothing else, and cannot fail.
+///
+/// # Safety
+/// Called by the server.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fpbtree_handler(_call: FunctionCallInfo) -> Datum {
+    // SAFETY: new memory of the right size.
+    unsafe {
+        let routine: *mut IndexAmRoutine = raw::palloc(size_of::<IndexAmRoutine>()).cast();
+        routine.write(ROUTINE);
+        Datum::from(routine)
+    }
+}
+
+/// Levels above the leaves.
+///
+/// # Safety
+/// `rel` is an open index of ours.
+unsafe fn tree_height(rel: pg_sys::Relation) -> c_int {
+    // SAFETY: by this function's contract.
+    unsafe { index::levels(rel) - 1 }
+}
+
+/// Tells the planner how high the tree is.
+#[cfg(feature = "pg18")]
+#[pg_guard]
+unsafe extern "C-unwind" fn amgettreeheight(rel: pg_sys::Relation) -> c_int {
+    // SAFETY: called by the server, with an open index of ours.
+    unsafe { tree_height(rel) }
+}
+
+/// Estimates a scan as btree would: it reads the same number of rows in the same order.
+#[pg_guard]
+unsafe extern "C-unwind" fn amcostestimate(
+    root: *mut PlannerInfo,
+    path: *mut IndexPath,
+    loop_count: f64,
+    startup_cost: *mut Cost,
+    total_cost: *mut Cost,
+    selectivity: *mut Selectivity,
+    correlation: *mut f64,
+    pages: *mut f64,
+) {
+    // SAFETY: called by the planner, which holds a lock on the index.
+    unsafe {
+        let info = (*path).indexinfo;
+        // Before 18 the planner asks btree alone for its height. A hypothetical index has no file to look into.
+        if (*info).tree_height < 0 && !(*info).hypothetical {
+            let rel = raw::index_open((*info).indexoid, pg_sys::NoLock as c_int);
+            (*info).tree_height = tree_height(rel);
+            raw::index_close(rel, pg_sys::NoLock as c_int);
+        }
+        raw::btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
+    }
+}
+
+/// Checks an operator class: all that btree asks of its own (the messages say "btree"), and that the order is one of
+/// those that fit a lane.
+#[pg_guard]
+unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
+    // SAFETY: called by the server; the server checks that the class exists.
+    unsafe { raw::btvalidate(class) & orders_lanes(class) }
+}
+
+/// Whether the class's comparison function is one we know, with an INFO report if not.
+unsafe fn orders_lanes(class: Oid) -> bool {
+    // SAFETY: btvalidate() found the class; catalog lookups.
+    unsafe {
+        let (family, input) = (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class));
+        let order = raw::get_opfamily_proc(family, input, input, ORDER_FUNCTION);
+        if column::column_type(order).is_some() {
+            return true;
+        }
+        server::report(
+            PgLogLevel::INFO,
+            ERRCODE_INVALID_OBJECT_DEFINITION,
+            format_args!("operator class {} orders its values in a way fpbtree does not know", class.to_u32()),
+            Some(format_args!("Only the comparison functions of the built-in fixed-width types are known.")),
+            None,
+        );
+        false
+    }
+}

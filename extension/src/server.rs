@@ -1,0 +1,529 @@
+//! The server's functions that are called without pgrx's guard, and the macros of its headers.
+//!
+//! A guarded call costs a `sigsetjmp` and turns an error that passes through it into another, poorer one. The raw calls
+//! here let a server error jump to whoever catches it, so **no frame between a raw call and the server may own a
+//! destructor it needs**. Everything on the hot path, everything that waits or runs user code, and everything that
+//! raises is declared here; the rest is called through `pgrx::pg_sys`.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::fmt;
+
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+use pgrx::pg_sys::{
+    self, BlockNumber, Buffer, Datum, FmgrInfo, ForkNumber, IndexBuildCallback, IndexInfo, LOCKMODE,
+    Oid, Relation, Size, Snapshot, XLogRecPtr,
+};
+
+/// Which file a relation is stored in.
+#[cfg(feature = "pg15")]
+pub type FileLocator = pg_sys::RelFileNode;
+/// Which file a relation is stored in.
+#[cfg(not(feature = "pg15"))]
+pub type FileLocator = pg_sys::RelFileLocator;
+
+/// The block number that asks for a new page at the end of the file.
+pub const P_NEW: BlockNumber = BlockNumber::MAX;
+/// No block.
+pub const INVALID_BLOCK: BlockNumber = BlockNumber::MAX;
+/// No buffer.
+pub const INVALID_BUFFER: Buffer = 0;
+
+/// No subtransaction.
+const INVALID_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
+
+/// The server's functions, unguarded.
+pub mod raw {
+    use super::*;
+
+    #[allow(missing_docs)]
+    unsafe extern "C-unwind" {
+        // Buffers.
+        pub fn ReadBuffer(rel: Relation, block: BlockNumber) -> Buffer;
+        pub fn ReadBufferExtended(
+            rel: Relation,
+            fork: ForkNumber::Type,
+            block: BlockNumber,
+            mode: pg_sys::ReadBufferMode::Type,
+            strategy: pg_sys::BufferAccessStrategy,
+        ) -> Buffer;
+        pub fn ReadRecentBuffer(
+            locator: FileLocator,
+            fork: ForkNumber::Type,
+            block: BlockNumber,
+            recent: Buffer,
+        ) -> bool;
+        pub fn PrefetchBuffer(
+            rel: Relation,
+            fork: ForkNumber::Type,
+            block: BlockNumber,
+        ) -> pg_sys::PrefetchBufferResult;
+        pub fn ReleaseBuffer(buffer: Buffer);
+        pub fn UnlockReleaseBuffer(buffer: Buffer);
+        pub fn IncrBufferRefCount(buffer: Buffer);
+        pub fn LockBuffer(buffer: Buffer, mode: c_int);
+        pub fn LockBufferForCleanup(buffer: Buffer);
+        pub fn ConditionalLockBuffer(buffer: Buffer) -> bool;
+        pub fn MarkBufferDirty(buffer: Buffer);
+        pub fn MarkBufferDirtyHint(buffer: Buffer, standard: bool);
+        pub fn BufferGetBlockNumber(buffer: Buffer) -> BlockNumber;
+        pub fn BufferGetLSNAtomic(buffer: Buffer) -> XLogRecPtr;
+
+        // The file and its free space map.
+        pub fn RelationGetNumberOfBlocksInFork(rel: Relation, fork: ForkNumber::Type) -> BlockNumber;
+        pub fn LockRelationForExtension(rel: Relation, mode: LOCKMODE);
+        pub fn UnlockRelationForExtension(rel: Relation, mode: LOCKMODE);
+        pub fn GetFreeIndexPage(rel: Relation) -> BlockNumber;
+        pub fn RecordFreeIndexPage(rel: Relation, block: BlockNumber);
+        pub fn IndexFreeSpaceMapVacuum(rel: Relation);
+
+        // The log.
+        pub fn XLogBeginInsert();
+        pub fn XLogRegisterBuffer(id: u8, buffer: Buffer, flags: u8);
+        pub fn XLogRegisterBufData(id: u8, data: *const c_void, length: u32);
+        pub fn XLogInsert(manager: u8, info: u8) -> XLogRecPtr;
+        pub fn gistGetFakeLSN(rel: Relation) -> XLogRecPtr;
+        pub fn log_newpage_buffer(buffer: Buffer, standard: bool) -> XLogRecPtr;
+        pub fn log_newpage_range(
+            rel: Relation,
+            fork: ForkNumber::Type,
+            start: BlockNumber,
+            end: BlockNumber,
+            standard: bool,
+        );
+
+        // Predicate locks.
+        pub fn PredicateLockPage(rel: Relation, block: BlockNumber, snapshot: Snapshot);
+        pub fn PredicateLockRelation(rel: Relation, snapshot: Snapshot);
+        pub fn PredicateLockPageSplit(rel: Relation, old: BlockNumber, new: BlockNumber);
+        pub fn PredicateLockPageCombine(rel: Relation, old: BlockNumber, new: BlockNumber);
+        pub fn CheckForSerializableConflictIn(rel: Relation, tid: *mut pg_sys::ItemPointerData, block: BlockNumber);
+
+        // Interrupts, delays, statistics, old snapshots.
+        pub fn ProcessInterrupts();
+        #[cfg(not(feature = "pg18"))]
+        fn vacuum_delay_point();
+        #[cfg(feature = "pg18")]
+        fn vacuum_delay_point(is_analyze: bool);
+        pub fn pgstat_assoc_relation(rel: Relation);
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        pub static mut old_snapshot_threshold: c_int;
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        pub fn TestForOldSnapshot_impl(snapshot: Snapshot, rel: Relation);
+
+        // Errors.
+        fn errstart(level: c_int, domain: *const c_char) -> bool;
+        fn errcode(sqlstate: c_int) -> c_int;
+        fn errmsg(format: *const c_char, ...) -> c_int;
+        fn errdetail(format: *const c_char, ...) -> c_int;
+        fn errhint(format: *const c_char, ...) -> c_int;
+        fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+
+        // Memory and functions.
+        pub fn palloc(size: Size) -> *mut c_void;
+        pub fn palloc0(size: Size) -> *mut c_void;
+        pub fn pfree(pointer: *mut c_void);
+        pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
+        pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;
+        pub fn get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
+        pub fn index_open(index: Oid, mode: LOCKMODE) -> Relation;
+        pub fn index_close(rel: Relation, mode: LOCKMODE);
+        pub fn build_reloptions(
+            reloptions: Datum,
+            validate: bool,
+            kind: pg_sys::relopt_kind::Type,
+            size: Size,
+            elements: *const pg_sys::relopt_parse_elt,
+            count: c_int,
+        ) -> *mut c_void;
+
+        // btree's own, where it says the same of us.
+        pub fn btcostestimate(
+            root: *mut pg_sys::PlannerInfo,
+            path: *mut pg_sys::IndexPath,
+            loop_count: f64,
+            startup_cost: *mut pg_sys::Cost,
+            total_cost: *mut pg_sys::Cost,
+            selectivity: *mut pg_sys::Selectivity,
+            correlation: *mut f64,
+            pages: *mut f64,
+        );
+        pub fn btvalidate(class: Oid) -> bool;
+        #[cfg(feature = "pg18")]
+        pub fn bttranslatestrategy(strategy: pg_sys::StrategyNumber, family: Oid) -> pg_sys::CompareType::Type;
+        #[cfg(feature = "pg18")]
+        pub fn bttranslatecmptype(compare: pg_sys::CompareType::Type, family: Oid) -> pg_sys::StrategyNumber;
+    }
+
+    /// What VACUUM does between two pages: a cancel, or its cost-based sleep.
+    ///
+    /// # Safety
+    /// No content lock is held. May raise.
+    #[inline]
+    pub unsafe fn delay_vacuum() {
+        // SAFETY: the server's function, with its signature of this version.
+        unsafe {
+            #[cfg(not(feature = "pg18"))]
+            vacuum_delay_point();
+            #[cfg(feature = "pg18")]
+            vacuum_delay_point(false);
+        }
+    }
+
+    /// Starts, fills and finishes a report. All texts are C strings, which the server copies.
+    pub(super) unsafe fn report(level: c_int, sqlstate: c_int, texts: [Option<&CStr>; 3]) {
+        const FORMAT: *const c_char = c"%s".as_ptr();
+        let [message, detail, hint] = texts;
+        // SAFETY: the order ereport() makes these calls in, and one string for each "%s".
+        unsafe {
+            if !errstart(level, core::ptr::null()) {
+                return;
+            }
+            errcode(sqlstate);
+            if let Some(text) = message {
+                errmsg(FORMAT, text.as_ptr());
+            }
+            if let Some(text) = detail {
+                errdetail(FORMAT, text.as_ptr());
+            }
+            if let Some(text) = hint {
+                errhint(FORMAT, text.as_ptr());
+            }
+            errfinish(c"fpbtree".as_ptr(), 0, c"fpbtree".as_ptr());
+        }
+    }
+}
+
+/// A line of a report, on the stack so that raising it leaves nothing behind. Longer text is cut.
+pub struct Text {
+    bytes: [u8; 512],
+    length: usize,
+}
+
+impl Text {
+    /// Writes the text of `format_args!`.
+    pub fn new(text: fmt::Arguments<'_>) -> Text {
+        let mut made = Text {
+            bytes: [0; 512],
+            length: 0,
+        };
+        // Cutting a long text is the only failure.
+        let _ = fmt::write(&mut made, text);
+        made
+    }
+
+    fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.len() - 1 - self.length;
+        let cut = text.floor_char_boundary(room);
+        self.bytes[self.length..self.length + cut].copy_from_slice(&text.as_bytes()[..cut]);
+        self.length += cut;
+        if cut == text.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+/// A relation's name in a report. Bytes that are not UTF-8 (another server encoding) show as `?`.
+pub struct Name(pub Relation);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: an open relation has a name, which ends with a NUL.
+        let name = unsafe { CStr::from_ptr((*(*self.0).rd_rel).relname.data.as_ptr()) };
+        for chunk in name.to_bytes().utf8_chunks() {
+            f.write_str(chunk.valid())?;
+            if !chunk.invalid().is_empty() {
+                f.write_str("?")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Raises a report that is less than an error: it returns.
+pub fn report(
+    level: PgLogLevel,
+    sqlstate: PgSqlErrorCode,
+    message: fmt::Arguments<'_>,
+    detail: Option<fmt::Arguments<'_>>,
+    hint: Option<fmt::Arguments<'_>>,
+) {
+    let texts = [Some(message), detail, hint].map(|text| text.map(Text::new));
+    let texts = texts.each_ref().map(|text| text.as_ref().map(Text::as_c_str));
+    // SAFETY: the texts live on this frame's stack, which owns no destructor should the report jump.
+    unsafe { raw::report(level as c_int, sqlstate as c_int, texts) };
+}
+
+/// Raises an error. The server jumps away: callers own no destructors.
+#[cold]
+pub fn raise(
+    sqlstate: PgSqlErrorCode,
+    message: fmt::Arguments<'_>,
+    detail: Option<fmt::Arguments<'_>>,
+    hint: Option<fmt::Arguments<'_>>,
+) -> ! {
+    report(PgLogLevel::ERROR, sqlstate, message, detail, hint);
+    unreachable!("an error was raised and returned")
+}
+
+/// `CHECK_FOR_INTERRUPTS`.
+#[inline]
+pub fn check_for_interrupts() {
+    // SAFETY: a flag that signal handlers set, read as the server reads it; no content lock is held by the rule of
+    // every caller.
+    unsafe {
+        if (&raw const pg_sys::InterruptPending).read_volatile() != 0 {
+            raw::ProcessInterrupts();
+        }
+    }
+}
+
+/// `START_CRIT_SECTION`: from here to the end nothing may fail.
+#[inline]
+pub fn start_critical_section() {
+    // SAFETY: the server's own counter, of one thread.
+    unsafe { pg_sys::CritSectionCount += 1 };
+}
+
+/// `END_CRIT_SECTION`.
+#[inline]
+pub fn end_critical_section() {
+    // SAFETY: the server's own counter, of one thread.
+    unsafe { pg_sys::CritSectionCount -= 1 };
+}
+
+/// `BufferGetPage`.
+///
+/// # Safety
+/// `buffer` is pinned.
+#[inline(always)]
+pub unsafe fn page(buffer: Buffer) -> *mut u8 {
+    // SAFETY: a pinned buffer's number is in range of its pool.
+    unsafe {
+        if buffer > 0 {
+            let at = (buffer as usize - 1) * pg_sys::BLCKSZ as usize;
+            pg_sys::BufferBlocks.cast::<u8>().add(at)
+        } else {
+            (*pg_sys::LocalBufferBlockPointers.add((-buffer - 1) as usize)).cast()
+        }
+    }
+}
+
+/// `PageSetLSN`.
+///
+/// # Safety
+/// `page` is an exclusively locked page.
+#[inline]
+pub unsafe fn set_lsn(page: *mut u8, lsn: XLogRecPtr) {
+    // SAFETY: every page starts with its LSN, high half first.
+    unsafe { page.cast::<[u32; 2]>().write([(lsn >> 32) as u32, lsn as u32]) };
+}
+
+/// Where a relation is stored.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn locator(rel: Relation) -> FileLocator {
+    // SAFETY: by this function's contract.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return (*rel).rd_node;
+        #[cfg(not(feature = "pg15"))]
+        return (*rel).rd_locator;
+    }
+}
+
+/// `RelationNeedsWAL`.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn needs_wal(rel: Relation) -> bool {
+    // SAFETY: by this function's contract.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let first = (*rel).rd_firstRelfilenodeSubid;
+        #[cfg(not(feature = "pg15"))]
+        let first = (*rel).rd_firstRelfilelocatorSubid;
+        let created_here = (*rel).rd_createSubid != INVALID_SUBTRANSACTION;
+        let file_is_new = created_here || first != INVALID_SUBTRANSACTION;
+        let replicated = pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as c_int;
+        is_permanent(rel) && (replicated || !file_is_new)
+    }
+}
+
+/// `RelationIsPermanent`.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn is_permanent(rel: Relation) -> bool {
+    // SAFETY: by this function's contract.
+    unsafe { (*(*rel).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT }
+}
+
+/// `RELATION_IS_LOCAL`: no other backend can see it.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn is_local(rel: Relation) -> bool {
+    // SAFETY: by this function's contract.
+    unsafe { (*rel).rd_islocaltemp || (*rel).rd_createSubid != INVALID_SUBTRANSACTION }
+}
+
+/// The relation's statistics, where they are kept.
+#[inline]
+unsafe fn statistics(rel: Relation) -> Option<&'static mut pg_sys::PgStat_TableStatus> {
+    // SAFETY: what pgstat_should_count_relation() does with an open relation.
+    unsafe {
+        if (*rel).pgstat_info.is_null() && (*rel).pgstat_enabled {
+            raw::pgstat_assoc_relation(rel);
+        }
+        (*rel).pgstat_info.as_mut()
+    }
+}
+
+/// Counts a page that was found in memory without `ReadBuffer`, as that would.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn count_buffer_hit(rel: Relation) {
+    // SAFETY: by this function's contract.
+    if let Some(status) = unsafe { statistics(rel) } {
+        #[cfg(feature = "pg15")]
+        {
+            status.t_counts.t_blocks_fetched += 1;
+            status.t_counts.t_blocks_hit += 1;
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            status.counts.blocks_fetched += 1;
+            status.counts.blocks_hit += 1;
+        }
+    }
+}
+
+/// Counts the start of an index scan.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn count_index_scan(rel: Relation) {
+    // SAFETY: by this function's contract.
+    if let Some(status) = unsafe { statistics(rel) } {
+        #[cfg(feature = "pg15")]
+        {
+            status.t_counts.t_numscans += 1;
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            status.counts.numscans += 1;
+        }
+    }
+}
+
+/// Counts index entries returned, for a bitmap scan (the server counts those of other scans).
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn count_index_tuples(rel: Relation, entries: i64) {
+    // SAFETY: by this function's contract.
+    if let Some(status) = unsafe { statistics(rel) } {
+        #[cfg(feature = "pg15")]
+        {
+            status.t_counts.t_tuples_returned += entries;
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            status.counts.tuples_returned += entries;
+        }
+    }
+}
+
+/// `table_index_build_scan`: calls back for every heap tuple the index must have, and returns how many heap tuples
+/// there are.
+///
+/// # Safety
+/// As `ambuild` is called; `state` is what `callback` expects. May raise, and runs user code.
+pub unsafe fn table_index_build_scan(
+    heap: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    callback: IndexBuildCallback,
+    state: *mut c_void,
+) -> f64 {
+    // SAFETY: the header's inline function; every table method has this callback.
+    unsafe {
+        let Some(scan) = (*(*heap).rd_tableam).index_build_range_scan else {
+            unreachable!("a table access method without index_build_range_scan")
+        };
+        scan(
+            heap,
+            index,
+            info,
+            true,
+            false,
+            true,
+            0,
+            INVALID_BLOCK,
+            callback,
+            state,
+            core::ptr::null_mut(),
+        )
+    }
+}
+
+/// Adds a page to an unlogged index's init fork: through shared buffers and always logged, so that it exists after a
+/// crash whatever `wal_level` says.
+///
+/// # Safety
+/// As `ambuildempty` is called, for an index whose init fork nobody else uses. May raise.
+pub unsafe fn add_init_page(index: Relation, bytes: &[u8; pg_sys::BLCKSZ as usize]) {
+    // SAFETY: what gistbuildempty() does.
+    unsafe {
+        let buffer = raw::ReadBufferExtended(
+            index,
+            ForkNumber::INIT_FORKNUM,
+            P_NEW,
+            pg_sys::ReadBufferMode::RBM_NORMAL,
+            core::ptr::null_mut(),
+        );
+        raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as c_int);
+        start_critical_section();
+        page(buffer).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        raw::MarkBufferDirty(buffer);
+        raw::log_newpage_buffer(buffer, true);
+        end_critical_section();
+        raw::UnlockReleaseBuffer(buffer);
+    }
+}
+
+/// `TestForOldSnapshot`: raises "snapshot too old" on the versions that have it.
+///
+/// # Safety
+/// `page` is a share-locked page of `rel`. May raise.
+#[inline]
+pub unsafe fn test_for_old_snapshot(snapshot: Snapshot, rel: Relation, lsn: XLogRecPtr) {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    // SAFETY: the header's inline function.
+    unsafe {
+        use pg_sys::SnapshotType::{SNAPSHOT_MVCC, SNAPSHOT_TOAST};
+        if raw::old_snapshot_threshold >= 0
+            && !snapshot.is_null()
+            && matches!((*snapshot).snapshot_type, SNAPSHOT_MVCC | SNAPSHOT_TOAST)
+            && (*snapshot).lsn != 0
+            && lsn > (*snapshot).lsn
+        {
+            raw::TestForOldSnapshot_impl(snapshot, rel);
+        }
+    }
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    let _ = (snapshot, rel, lsn);
+}

@@ -1,0 +1,369 @@
+//! An index's pages in the server: shared buffers, the write-ahead log, the free space map and predicate locks.
+
+use core::cell::{Cell, UnsafeCell};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use fpbtree_engine::change::{Change, MOST_BLOCKS};
+use fpbtree_engine::page::{self, Ranges};
+use fpbtree_engine::simd;
+use fpbtree_engine::store::{Block, Error, Mode, PAGE_SIZE, PageBytes, PageStore, ROOT, Result};
+use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
+use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, Relation, Snapshot, XLogRecPtr};
+
+use crate::server::{self, Name, raw};
+
+const _: () = assert!(PAGE_SIZE == pg_sys::BLCKSZ as usize);
+// Redo adds the index of a block to its record as one byte, and generic records hold no more blocks than this.
+const _: () = assert!(MOST_BLOCKS <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
+
+/// Every so many finds of a remembered buffer, the page is read the ordinary way: only that raises its usage count.
+const ORDINARY_READ_EVERY: u32 = 64;
+
+/// Where a page was seen last. Any content is a safe hint; zero is "nowhere".
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct Remembered {
+    block: Block,
+    buffer: Buffer,
+    finds: u32,
+}
+
+/// Buffers remembered by block, direct mapped. Plain memory: a zeroed allocation is an empty table.
+pub type RememberedBuffers = [Remembered; 256];
+
+/// The pages of one open index. It owns nothing: the caller keeps the relation open.
+pub struct PgStore {
+    rel: Relation,
+    /// Pages the file is known to have; it only grows while the relation is open.
+    blocks: Cell<Block>,
+    remembered: *mut RememberedBuffers,
+    snapshot: Snapshot,
+}
+
+impl PgStore {
+    /// The pages of `rel`.
+    ///
+    /// # Safety
+    /// `rel` is an open index, and stays open and locked for as long as this is used. `remembered` is null or points to
+    /// a table that lives as long, used by one store at a time. `snapshot` is null, or readers of this store leave
+    /// predicate locks for it.
+    pub unsafe fn new(rel: Relation, remembered: *mut RememberedBuffers, snapshot: Snapshot) -> PgStore {
+        PgStore { rel, blocks: Cell::new(0), remembered, snapshot }
+    }
+
+    /// The index.
+    pub fn relation(&self) -> Relation {
+        self.rel
+    }
+
+    /// Raises the engine's error as the server's.
+    #[cold]
+    pub fn fail(&self, error: Error) -> ! {
+        let name = Name(self.rel);
+        match error {
+            Error::Corrupt { block, what } => server::raise(
+                ERRCODE_INDEX_CORRUPTED,
+                format_args!("index \"{name}\" block {block}: {what}"),
+                None,
+                Some(format_args!("Please REINDEX it.")),
+            ),
+            Error::UnknownFormat { block, format } => server::raise(
+                ERRCODE_FEATURE_NOT_SUPPORTED,
+                format_args!("index \"{name}\" block {block} has format {format}, which this version does not know"),
+                None,
+                Some(format_args!("Install the fpbtree version that wrote the index, or REINDEX it.")),
+            ),
+        }
+    }
+
+    /// The value of a result, its error raised.
+    #[inline]
+    pub fn expect<T: Copy>(&self, result: Result<T>) -> T {
+        match result {
+            Ok(value) => value,
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Whether the file has this block, asking the server only if it is beyond what is known.
+    #[inline]
+    fn exists(&self, block: Block) -> bool {
+        block < self.blocks.get() || block < self.block_count()
+    }
+
+    /// The page's slot in the table of remembered buffers.
+    #[inline]
+    fn slot(&self, block: Block) -> Option<&mut Remembered> {
+        // SAFETY: null or a table, by the constructor's contract; the reference does not outlive the caller's frame.
+        unsafe { self.remembered.as_mut() }.map(|table| &mut table[block as usize % table.len()])
+    }
+
+    /// Pins the page where it was seen last, if it is still there.
+    #[inline]
+    fn recall(&self, block: Block) -> Option<Buffer> {
+        let slot = self.slot(block)?;
+        if slot.block != block || slot.buffer == server::INVALID_BUFFER {
+            return None;
+        }
+        slot.finds = slot.finds.wrapping_add(1);
+        if slot.finds.is_multiple_of(ORDINARY_READ_EVERY) {
+            return None;
+        }
+        // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
+        unsafe {
+            if !raw::ReadRecentBuffer(server::locator(self.rel), MAIN_FORKNUM, block, slot.buffer) {
+                return None;
+            }
+            server::count_buffer_hit(self.rel);
+        }
+        Some(slot.buffer)
+    }
+
+    /// Pins the page the ordinary way and remembers where it is.
+    fn read(&self, block: Block) -> Buffer {
+        // SAFETY: an existing block of an open relation.
+        let buffer = unsafe { raw::ReadBuffer(self.rel, block) };
+        if let Some(slot) = self.slot(block)
+            && (slot.block, slot.buffer) != (block, buffer)
+        {
+            *slot = Remembered { block, buffer, finds: 0 };
+        }
+        buffer
+    }
+
+    /// Pins and locks a page from the free space map, if it offers one that is really free.
+    fn recycle(&self) -> Option<Buffer> {
+        loop {
+            // SAFETY: an open relation.
+            let block = unsafe { raw::GetFreeIndexPage(self.rel) };
+            if block == server::INVALID_BLOCK {
+                return None;
+            }
+            // The map is not logged: it may name any block.
+            if block <= ROOT || !self.exists(block) {
+                continue;
+            }
+            let buffer = self.read(block);
+            // SAFETY: pinned above. Whoever holds the lock has a use for the page, so it is not waited for.
+            if unsafe { raw::ConditionalLockBuffer(buffer) } {
+                let bytes = self.bytes(buffer);
+                if page::reusable(bytes) {
+                    return Some(buffer);
+                }
+                self.unlock(buffer);
+            }
+            self.unpin(buffer);
+        }
+    }
+
+    /// Adds a page to the file, pinned and locked.
+    fn extend(&self) -> Buffer {
+        // SAFETY: an open relation; the extension lock is held while its file grows.
+        unsafe {
+            let shared = !server::is_local(self.rel);
+            if shared {
+                raw::LockRelationForExtension(self.rel, pg_sys::ExclusiveLock as c_int);
+            }
+            let buffer = raw::ReadBuffer(self.rel, server::P_NEW);
+            // Before others learn of the page.
+            raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as c_int);
+            if shared {
+                raw::UnlockRelationForExtension(self.rel, pg_sys::ExclusiveLock as c_int);
+            }
+            buffer
+        }
+    }
+
+    /// The bytes of an exclusively locked page.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn bytes_mut(&self, pin: Buffer) -> &mut PageBytes {
+        // SAFETY: a pinned buffer is a page; the exclusive lock keeps others away.
+        unsafe { &mut *server::page(pin).cast() }
+    }
+
+    /// Applies the change to its pages and builds the parts of its record.
+    unsafe fn apply(&self, change: &Change<'_, Buffer>, parts: &mut [Part; MOST_BLOCKS]) {
+        for (index, (&pin, part)) in change.blocks().iter().zip(parts).enumerate() {
+            let mut ranges = Ranges::new();
+            // SAFETY: the caller of `commit` holds the exclusive lock.
+            let page = unsafe { self.bytes_mut(pin) };
+            change.apply(index, page, &mut ranges);
+            part.whole = ranges.whole_page();
+            part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
+            // SAFETY: pinned and exclusively locked.
+            unsafe { raw::MarkBufferDirty(pin) };
+        }
+    }
+
+    /// Logs the change: as a generic record, which is what the server's redo of them takes, without its copying and
+    /// comparing of whole pages.
+    unsafe fn log(&self, change: &Change<'_, Buffer>, parts: &[Part; MOST_BLOCKS]) -> XLogRecPtr {
+        // SAFETY: inside the critical section; the parts stay as they are until the record is inserted.
+        unsafe {
+            raw::XLogBeginInsert();
+            for (id, (&pin, part)) in (0u8..).zip(change.blocks().iter().zip(parts)) {
+                if part.whole {
+                    raw::XLogRegisterBuffer(id, pin, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
+                } else {
+                    raw::XLogRegisterBuffer(id, pin, pg_sys::REGBUF_STANDARD as u8);
+                    raw::XLogRegisterBufData(id, part.delta.as_ptr().cast(), part.length as u32);
+                }
+            }
+            raw::XLogInsert(pg_sys::RmgrIds::RM_GENERIC_ID as u8, 0)
+        }
+    }
+}
+
+impl PageStore for PgStore {
+    type Pin = Buffer;
+
+    #[inline]
+    fn pin(&self, block: Block) -> Result<Buffer> {
+        if let Some(buffer) = self.recall(block) {
+            return Ok(buffer);
+        }
+        if !self.exists(block) {
+            return Err(Error::Corrupt { block, what: "points beyond the end of the index" });
+        }
+        Ok(self.read(block))
+    }
+
+    #[inline]
+    fn unpin(&self, pin: Buffer) {
+        // SAFETY: pinned, by the trait's contract.
+        unsafe { raw::ReleaseBuffer(pin) };
+    }
+
+    #[inline]
+    fn block(&self, pin: Buffer) -> Block {
+        // SAFETY: pinned, by the trait's contract.
+        unsafe { raw::BufferGetBlockNumber(pin) }
+    }
+
+    #[inline]
+    fn lock(&self, pin: Buffer, mode: Mode) {
+        let mode = match mode {
+            Mode::Share => pg_sys::BUFFER_LOCK_SHARE,
+            Mode::Exclusive => pg_sys::BUFFER_LOCK_EXCLUSIVE,
+        };
+        // SAFETY: pinned and not locked, by the trait's contract.
+        unsafe { raw::LockBuffer(pin, mode as c_int) };
+    }
+
+    fn lock_cleanup(&self, pin: Buffer) {
+        // SAFETY: pinned once and not locked, by the trait's contract.
+        unsafe { raw::LockBufferForCleanup(pin) };
+    }
+
+    #[inline]
+    fn unlock(&self, pin: Buffer) {
+        // SAFETY: locked, by the trait's contract.
+        unsafe { raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+    }
+
+    #[inline(always)]
+    fn bytes(&self, pin: Buffer) -> &PageBytes {
+        // SAFETY: a pinned buffer is a page, and the caller's lock keeps writers away (hint bits apart).
+        unsafe { &*server::page(pin).cast() }
+    }
+
+    fn allocate(&self) -> Result<Buffer> {
+        Ok(self.recycle().unwrap_or_else(|| self.extend()))
+    }
+
+    fn free(&self, block: Block) {
+        // SAFETY: an open relation.
+        unsafe { raw::RecordFreeIndexPage(self.rel, block) };
+    }
+
+    fn block_count(&self) -> Block {
+        // SAFETY: an open relation.
+        let blocks = unsafe { raw::RelationGetNumberOfBlocksInFork(self.rel, MAIN_FORKNUM) };
+        self.blocks.set(blocks);
+        blocks
+    }
+
+    fn commit(&self, change: &Change<'_, Buffer>) {
+        let parts = SCRATCH.0.get();
+        // SAFETY: the pages are exclusively locked, by the trait's contract; the scratch is this one thread's, and
+        // nothing in here comes back to this function.
+        unsafe {
+            let parts = &mut *parts;
+            server::start_critical_section();
+            self.apply(change, parts);
+            // Without a record the LSN advances too: it is how a scan notices that a page changed.
+            let lsn =
+                if server::needs_wal(self.rel) { self.log(change, parts) } else { raw::gistGetFakeLSN(self.rel) };
+            for &pin in change.blocks() {
+                server::set_lsn(server::page(pin), lsn);
+            }
+            server::end_critical_section();
+        }
+    }
+
+    fn set_hint(&self, pin: Buffer, offsets: &[u16], mask: u8) {
+        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
+            // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
+            let byte = unsafe { AtomicU8::from_ptr(server::page(pin).add(offset as usize)) };
+            byte.fetch_or(mask, Ordering::Relaxed);
+        }
+        // SAFETY: pinned and at least share-locked, by the trait's contract.
+        unsafe { raw::MarkBufferDirtyHint(pin, true) };
+    }
+
+    fn lsn(&self, pin: Buffer) -> u64 {
+        // SAFETY: pinned, by the trait's contract. Hint bits may set an LSN under a share lock, hence "atomic".
+        unsafe { raw::BufferGetLSNAtomic(pin) }
+    }
+
+    #[inline]
+    fn check_interrupts(&self) {
+        server::check_for_interrupts();
+    }
+
+    fn note_read(&self, pin: Buffer) {
+        if !self.snapshot.is_null() {
+            // SAFETY: an open relation and the scan's snapshot.
+            unsafe { raw::PredicateLockPage(self.rel, self.block(pin), self.snapshot) };
+        }
+    }
+
+    fn note_split(&self, from: Block, to: Block) {
+        // SAFETY: an open relation.
+        unsafe { raw::PredicateLockPageSplit(self.rel, from, to) };
+    }
+
+    fn note_merge(&self, from: Block, to: Block) {
+        // SAFETY: an open relation.
+        unsafe { raw::PredicateLockPageCombine(self.rel, from, to) };
+    }
+
+    fn note_insert(&self, pin: Buffer) {
+        // SAFETY: an open relation.
+        unsafe { raw::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), self.block(pin)) };
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, pin: Buffer) {
+        // SAFETY: the address is only a hint to the hardware.
+        simd::prefetch(unsafe { server::page(pin) });
+    }
+}
+
+/// One page's part of a record.
+struct Part {
+    whole: bool,
+    length: usize,
+    delta: [u8; Ranges::DELTA_SIZE],
+}
+
+/// The parts of the record being built: nothing may allocate in a critical section.
+struct Scratch(UnsafeCell<[Part; MOST_BLOCKS]>);
+
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Scratch {}
+
+static SCRATCH: Scratch = Scratch(UnsafeCell::new(
+    [const { Part { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
+));

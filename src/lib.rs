@@ -1,0 +1,13 @@
+//! The engine of fpbtree: a disk-first fractal prefetching B+-tree, without PostgreSQL in it (I1).
+//!
+//! Rooms, from the bottom up: [`key`] makes order-preserving lanes of column values; [`simd`] searches them; [`page`] is
+//! the disk-first node; [`change`] is what can happen to pages and how it is logged; [`store`] is where pages live;
+//! [`tree`] descends, inserts, deletes, loads and verifies; [`scan`] reads ranges in order.
+
+pub mod change;
+pub mod key;
+pub mod page;
+pub mod scan;
+pub mod simd;
+pub mod store;
+pub mod tree;

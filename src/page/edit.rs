@@ -1,0 +1,408 @@
+//! What can be done to a page. Every method notes the bytes it writes, never compares keys, and reads nothing but the
+//! page and its arguments (I7).
+
+use super::*;
+
+/// A page being changed. The caller holds its exclusive lock.
+pub struct PageMut<'a> {
+    bytes: &'a mut PageBytes,
+    layout: Layout,
+    ranges: &'a mut Ranges,
+}
+
+/// A page's neighbours, fences and level.
+#[derive(Clone, Copy, Debug)]
+pub struct Links<L> {
+    /// Level in the tree; 0 for a leaf.
+    pub level: u8,
+    /// Left sibling or `NO_BLOCK`.
+    pub left: Block,
+    /// Right sibling or `NO_BLOCK`.
+    pub right: Block,
+    /// Inclusive.
+    pub low: Key<L>,
+    /// Exclusive.
+    pub high: Key<L>,
+}
+
+/// Where the `index`-th place among `total` entries falls when they are spread evenly over `nodes` in-page nodes. A
+/// place between two nodes is the left one's.
+pub(super) fn spread(total: usize, nodes: usize, index: usize) -> Position {
+    let nodes = nodes.min(total).max(1);
+    let (base, longer) = (total / nodes, total % nodes);
+    let (mut node, mut slot) = (0, index);
+    while node + 1 < nodes && slot > base + usize::from(node < longer) {
+        slot -= base + usize::from(node < longer);
+        node += 1;
+    }
+    Position { node: node as u8, slot: slot as u8 }
+}
+
+/// Builds a new page of `total` entries. A leaf page's entries are spread over all its in-page leaf nodes, so that
+/// insertions find free slots; an inner page's are packed one node after another (paper §3.1.2, bulk load).
+pub fn build<L: Lane>(
+    geometry: &Geometry,
+    links: &Links<L>,
+    total: usize,
+    mut entries: impl Iterator<Item = Entry<L>>,
+) -> PageBytes {
+    let layout = *geometry.layout(links.level);
+    let mut bytes = [0; PAGE_SIZE];
+    write_u64(&mut bytes, at::BUILD_ID, geometry.build_id);
+    write_u32(&mut bytes, at::STAMP, layout.stamp);
+    bytes[at::LEVEL] = links.level;
+    write_u32(&mut bytes, at::LEFT, links.left);
+    write_u32(&mut bytes, at::RIGHT, links.right);
+    write_fence(&mut bytes, at::LOW, links.low.erase());
+    write_fence(&mut bytes, at::HIGH, links.high.erase());
+    let nodes = if links.level == 0 { layout.nodes } else { total.div_ceil(layout.capacity) };
+    lay_out(&mut bytes, &layout, total, nodes, |bytes, lane_at, payload_at| {
+        if let Some(entry) = entries.next() {
+            entry.lane.write(bytes, lane_at);
+            entry.tail.write(bytes, payload_at);
+            if layout.payload == INNER_PAYLOAD {
+                write_u32(bytes, payload_at + Tail::SIZE, entry.child);
+            }
+        }
+    });
+    write_special(&mut bytes, geometry.build_id);
+    bytes
+}
+
+/// Lays `total` entries out over `nodes` in-page nodes of an in-page tree that is all zero; `put` writes the next
+/// entry's lane and payload at the two places it is given.
+fn lay_out(
+    bytes: &mut PageBytes,
+    layout: &Layout,
+    total: usize,
+    nodes: usize,
+    mut put: impl FnMut(&mut PageBytes, usize, usize),
+) {
+    let nodes = nodes.clamp(1, layout.nodes).min(total);
+    for node in 0..nodes {
+        let line = layout.first_node_line() + node * layout.x;
+        let count = total / nodes + usize::from(node < total % nodes);
+        debug_assert!(count <= layout.capacity);
+        bytes[layout.root_lines() + node] = line as u8;
+        bytes[layout.root_counts() + node] = count as u8;
+        for slot in 0..count {
+            let lane_at = line * LINE + slot * layout.lane;
+            put(bytes, lane_at, line * LINE + layout.node_payload() + slot * layout.payload);
+        }
+        bytes.copy_within(line * LINE..line * LINE + layout.lane, layout.root_lanes() + node * layout.lane);
+    }
+    bytes[at::NODES] = nodes as u8;
+    write_lines(bytes, layout.first_node_line() + nodes * layout.x);
+}
+
+fn write_fence(bytes: &mut PageBytes, at: usize, key: Key<u128>) {
+    key.lane.write(bytes, at);
+    key.tail.write(bytes, at + at::FENCE_TAIL);
+}
+
+/// Records how many lines are used, for us and (as `pd_lower`) for the server.
+fn write_lines(bytes: &mut PageBytes, lines: usize) {
+    bytes[at::LINES] = lines as u8;
+    write_server_header(bytes, lines * LINE);
+}
+
+/// The server's page header, less LSN, checksum and flags: `pd_lower` says where the unused bytes begin.
+pub(super) fn write_server_header(bytes: &mut PageBytes, lower: usize) {
+    write_u16(bytes, at::PD_LOWER, lower as u16);
+    write_u16(bytes, at::PD_UPPER, (PAGE_SIZE - SPECIAL) as u16);
+    write_u16(bytes, at::PD_SPECIAL, (PAGE_SIZE - SPECIAL) as u16);
+    write_u16(bytes, at::PD_PAGESIZE_VERSION, PAGESIZE_VERSION);
+}
+
+pub(super) fn write_special(bytes: &mut PageBytes, build_id: u64) {
+    write_u32(bytes, PAGE_SIZE - SPECIAL, build_id as u32);
+    write_u16(bytes, PAGE_SIZE - 2, PAGE_ID);
+}
+
+impl<'a> PageMut<'a> {
+    /// A page to change, laid out as it says, or `None` if it is no fpbtree page. Writes go to `ranges`.
+    pub fn open(bytes: &'a mut PageBytes, ranges: &'a mut Ranges) -> Option<PageMut<'a>> {
+        let layout = Layout::of_page(bytes)?;
+        Some(PageMut { bytes, layout, ranges })
+    }
+
+    /// Makes the page a copy of `image`, less the LSN and checksum that the server keeps in it.
+    pub fn replace(bytes: &mut PageBytes, image: &PageBytes, ranges: &mut Ranges) {
+        bytes[at::PD_LOWER..].copy_from_slice(&image[at::PD_LOWER..]);
+        bytes[10..at::PD_LOWER].fill(0);
+        ranges.add_whole_page();
+    }
+
+    fn nodes(&self) -> usize {
+        (self.bytes[at::NODES] as usize).min(self.layout.nodes)
+    }
+
+    fn lines(&self) -> usize {
+        (self.bytes[at::LINES] as usize).clamp(self.layout.first_node_line(), END_LINE)
+    }
+
+    fn count(&self, node: usize) -> usize {
+        (self.bytes[self.layout.root_counts() + node] as usize).min(self.layout.capacity)
+    }
+
+    fn start(&self, node: usize) -> usize {
+        let line = self.bytes[self.layout.root_lines() + node] as usize;
+        line.clamp(self.layout.first_node_line(), END_LINE - self.layout.x) * LINE
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        self.ranges.add(at, bytes.len());
+    }
+
+    fn set_byte(&mut self, at: usize, value: u8) {
+        self.write(at, &[value]);
+    }
+
+    fn set_count(&mut self, node: usize, count: usize) {
+        self.set_byte(self.layout.root_counts() + node, count as u8);
+    }
+
+    /// Moves the entries from slot `from` to slot `to` within the arrays of a node, `count` of them.
+    fn shift(&mut self, node: usize, from: usize, to: usize, count: usize) {
+        let start = self.start(node);
+        for (array, size) in [(start, self.layout.lane), (start + self.layout.node_payload(), self.layout.payload)] {
+            self.bytes.copy_within(array + from * size..array + (from + count) * size, array + to * size);
+            self.ranges.add(array + to * size, count * size);
+        }
+    }
+
+    /// Copies entries between two nodes.
+    fn copy_entries(&mut self, (from, from_slot): (usize, usize), (to, to_slot): (usize, usize), count: usize) {
+        let (from, to) = (self.start(from), self.start(to));
+        for (array, size) in [(0, self.layout.lane), (self.layout.node_payload(), self.layout.payload)] {
+            let source = from + array + from_slot * size;
+            let target = to + array + to_slot * size;
+            self.bytes.copy_within(source..source + count * size, target);
+            self.ranges.add(target, count * size);
+        }
+    }
+
+    /// Makes room for (or, with `to < from`, closes) an entry in each of the in-page root's arrays.
+    fn shift_root(&mut self, from: usize, to: usize, count: usize) {
+        let layout = self.layout;
+        for (array, size) in [(layout.root_lanes(), layout.lane), (layout.root_lines(), 1), (layout.root_counts(), 1)] {
+            self.bytes.copy_within(array + from * size..array + (from + count) * size, array + to * size);
+            self.ranges.add(array + to * size, count * size);
+        }
+    }
+
+    /// Adds an empty node at place `node` of the in-page root, on lines not used before.
+    fn add_node(&mut self, node: usize, separator: u128) {
+        let (nodes, line) = (self.nodes(), self.lines());
+        self.shift_root(node, node + 1, nodes - node);
+        let lane = separator.to_le_bytes();
+        self.write(self.layout.root_lanes() + node * self.layout.lane, &lane[..self.layout.lane]);
+        self.set_byte(self.layout.root_lines() + node, line as u8);
+        self.set_count(node, 0);
+        self.bytes[line * LINE..(line + self.layout.x) * LINE].fill(0);
+        self.ranges.add(line * LINE, self.layout.x * LINE);
+        self.set_byte(at::NODES, nodes as u8 + 1);
+        write_lines(self.bytes, line + self.layout.x);
+        self.ranges.add(at::LINES, 1);
+        self.ranges.add(at::PD_LOWER, 2);
+    }
+
+    /// Takes an empty node out of the in-page root. Its lines are used again after the next repack.
+    fn drop_node(&mut self, node: usize) {
+        let nodes = self.nodes();
+        self.shift_root(node + 1, node, nodes - node - 1);
+        self.set_byte(at::NODES, nodes as u8 - 1);
+    }
+
+    /// Puts an entry at `place`, which has a free slot (or is the first place of an empty page).
+    pub fn insert(&mut self, place: Position, lane: u128, tail: Tail, child: Block) {
+        let (node, slot) = (place.node as usize, place.slot as usize);
+        if self.nodes() == 0 {
+            // The lines of nodes that deletions emptied are free again. Unlogged: redo, too, zeroes what is unused.
+            self.bytes[self.layout.first_node_line() * LINE..END_LINE * LINE].fill(0);
+            write_lines(self.bytes, self.layout.first_node_line());
+            self.add_node(0, lane);
+        }
+        let count = self.count(node);
+        self.shift(node, slot, slot + 1, count - slot);
+        let start = self.start(node);
+        self.write(start + slot * self.layout.lane, &lane.to_le_bytes()[..self.layout.lane]);
+        let mut payload = [0; INNER_PAYLOAD];
+        tail.write(&mut payload, 0);
+        payload[Tail::SIZE..].copy_from_slice(&child.to_le_bytes());
+        let payload_at = start + self.layout.node_payload() + slot * self.layout.payload;
+        self.write(payload_at, &payload[..self.layout.payload]);
+        self.set_count(node, count + 1);
+    }
+
+    /// Splits an in-page node: the first `keep` entries stay, the rest go to a new node right of it, under `separator`.
+    pub fn split_node(&mut self, node: u8, keep: u8, separator: u128) {
+        let (node, keep) = (node as usize, keep as usize);
+        let moved = self.count(node) - keep;
+        self.add_node(node + 1, separator);
+        self.copy_entries((node, keep), (node + 1, 0), moved);
+        self.set_count(node, keep);
+        self.set_count(node + 1, moved);
+    }
+
+    /// Evens out node `left` and its right neighbour; the left one gets the odd entry.
+    pub fn balance(&mut self, left: u8) {
+        let left = left as usize;
+        let (a, b) = (self.count(left), self.count(left + 1));
+        let keep = (a + b).div_ceil(2);
+        if a > keep {
+            self.shift(left + 1, 0, a - keep, b);
+            self.copy_entries((left, keep), (left + 1, 0), a - keep);
+        } else {
+            self.copy_entries((left + 1, 0), (left, a), keep - a);
+            self.shift(left + 1, keep - a, 0, a + b - keep);
+        }
+        self.set_count(left, keep);
+        self.set_count(left + 1, a + b - keep);
+        self.copy_separator(left + 1);
+    }
+
+    /// Makes the separator of a node the lane of its first entry.
+    fn copy_separator(&mut self, node: usize) {
+        let start = self.start(node);
+        let separator = self.layout.root_lanes() + node * self.layout.lane;
+        self.bytes.copy_within(start..start + self.layout.lane, separator);
+        self.ranges.add(separator, self.layout.lane);
+    }
+
+    /// Spreads the first `keep` entries evenly over all nodes and forgets the rest.
+    pub fn repack(&mut self, keep: usize) {
+        let old = *self.bytes;
+        let layout = self.layout;
+        let mut before = PageMutView { bytes: &old, layout: &layout, node: 0, slot: 0 };
+        self.bytes[FIRST_LINE * LINE..END_LINE * LINE].fill(0);
+        lay_out(self.bytes, &layout, keep, layout.nodes, |bytes, lane_at, payload_at| {
+            let (lane_from, payload_from) = before.next();
+            bytes[lane_at..lane_at + layout.lane].copy_from_slice(&old[lane_from..lane_from + layout.lane]);
+            bytes[payload_at..payload_at + layout.payload]
+                .copy_from_slice(&old[payload_from..payload_from + layout.payload]);
+        });
+        self.ranges.add_whole_page();
+    }
+
+    /// Removes the entries of a node whose bits are set in `mask`.
+    pub fn remove(&mut self, node: u8, mask: u64) {
+        let node = node as usize;
+        let (count, mut kept) = (self.count(node), 0);
+        for slot in 0..count {
+            if mask >> slot & 1 == 0 {
+                if kept < slot {
+                    self.move_entry(node, slot, kept);
+                }
+                kept += 1;
+            }
+        }
+        let start = self.start(node);
+        let first = (mask.trailing_zeros() as usize).min(kept);
+        self.ranges.add(start + first * self.layout.lane, (kept - first) * self.layout.lane);
+        let payload = start + self.layout.node_payload();
+        self.ranges.add(payload + first * self.layout.payload, (kept - first) * self.layout.payload);
+        if kept == 0 { self.drop_node(node) } else { self.set_count(node, kept) }
+    }
+
+    fn move_entry(&mut self, node: usize, from: usize, to: usize) {
+        let start = self.start(node);
+        for (array, size) in [(start, self.layout.lane), (start + self.layout.node_payload(), self.layout.payload)] {
+            self.bytes.copy_within(array + from * size..array + (from + 1) * size, array + to * size);
+        }
+    }
+
+    /// Points an inner entry at another child.
+    pub fn set_child(&mut self, place: Position, child: Block) {
+        let payload = self.start(place.node as usize) + self.layout.node_payload();
+        let at = payload + place.slot as usize * self.layout.payload + Tail::SIZE;
+        self.write(at, &child.to_le_bytes());
+    }
+
+    /// Sets the left sibling.
+    pub fn set_left(&mut self, block: Block) {
+        self.write(at::LEFT, &block.to_le_bytes());
+    }
+
+    /// Sets the right sibling.
+    pub fn set_right(&mut self, block: Block) {
+        self.write(at::RIGHT, &block.to_le_bytes());
+    }
+
+    /// Sets the low fence.
+    pub fn set_low(&mut self, key: Key<u128>) {
+        write_fence(self.bytes, at::LOW, key);
+        self.ranges.add(at::LOW, at::FENCE_TAIL + Tail::SIZE);
+    }
+
+    /// Sets the high fence.
+    pub fn set_high(&mut self, key: Key<u128>) {
+        write_fence(self.bytes, at::HIGH, key);
+        self.ranges.add(at::HIGH, at::FENCE_TAIL + Tail::SIZE);
+    }
+
+    /// Notes whether the page was split without its parent knowing.
+    pub fn set_incomplete(&mut self, incomplete: bool) {
+        let flags = self.bytes[at::FLAGS];
+        self.set_byte(at::FLAGS, if incomplete { flags | INCOMPLETE } else { flags & !INCOMPLETE });
+    }
+
+    /// Marks the page deleted.
+    pub fn delete(&mut self) {
+        let flags = self.bytes[at::FLAGS];
+        self.set_byte(at::FLAGS, flags | DELETED);
+    }
+
+    /// Whether inserting at `place` is possible.
+    pub fn can_insert(&self, place: Position) -> bool {
+        let (node, slot) = (place.node as usize, place.slot as usize);
+        (self.nodes() == 0 && node == 0 && slot == 0)
+            || (node < self.nodes() && slot <= self.count(node) && self.count(node) < self.layout.capacity)
+    }
+
+    /// Whether the node exists.
+    pub fn has_node(&self, node: u8) -> bool {
+        (node as usize) < self.nodes()
+    }
+
+    /// Whether the entry exists.
+    pub fn has_entry(&self, place: Position) -> bool {
+        self.has_node(place.node) && (place.slot as usize) < self.count(place.node as usize)
+    }
+
+    /// Whether the node has that many entries to keep, and there is room for another node.
+    pub fn can_split(&self, node: u8, keep: u8) -> bool {
+        let has_entries = self.has_node(node) && keep as usize <= self.count(node as usize);
+        has_entries && self.nodes() < self.layout.nodes && self.lines() + self.layout.x <= END_LINE
+    }
+
+    /// Entries in the page.
+    pub fn entries(&self) -> usize {
+        (0..self.nodes()).map(|node| self.count(node)).sum()
+    }
+}
+
+/// Walks the places of a page's entries.
+struct PageMutView<'a> {
+    bytes: &'a PageBytes,
+    layout: &'a Layout,
+    node: usize,
+    slot: usize,
+}
+
+impl PageMutView<'_> {
+    /// Where the next entry's lane and payload are.
+    fn next(&mut self) -> (usize, usize) {
+        let nodes = (self.bytes[at::NODES] as usize).min(self.layout.nodes);
+        let count = |node: usize| (self.bytes[self.layout.root_counts() + node] as usize).min(self.layout.capacity);
+        while self.node + 1 < nodes && self.slot >= count(self.node) {
+            (self.node, self.slot) = (self.node + 1, 0);
+        }
+        let line = self.bytes[self.layout.root_lines() + self.node] as usize;
+        let start = line.clamp(self.layout.first_node_line(), END_LINE - self.layout.x) * LINE;
+        let slot = self.slot.min(self.layout.capacity - 1);
+        self.slot += 1;
+        (start + slot * self.layout.lane, start + self.layout.node_payload() + slot * self.layout.payload)
+    }
+}

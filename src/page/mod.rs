@@ -1,0 +1,771 @@
+//! The page: a disk-first fpB+-tree node (paper §3.1), one type whose methods are the only way to touch its bytes.
+//!
+//! `docs/design.md` draws the format byte by byte. In short, in 64-byte lines: line 0 is the server's page header and
+//! ours, line 1 the fences, then the in-page tree, grown from the low end: one in-page root of `w` lines and in-page
+//! leaf nodes of `x` lines. The last line keeps eight bytes of special space.
+//!
+//! Reading is safe whatever the bytes are (I3): every count is clamped and every line number checked before use.
+
+mod edit;
+mod ranges;
+mod verify;
+pub mod widths;
+
+pub use edit::{Links, PageMut, build};
+use edit::spread;
+pub use ranges::Ranges;
+pub use verify::Flaw;
+
+use crate::key::{Key, Lane, LaneKind, Tail};
+use crate::simd;
+use crate::store::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, Result};
+use core::marker::PhantomData;
+use widths::{Costs, NodeSizes};
+
+/// Bytes in a cache line, the unit the in-page tree is laid out in.
+pub const LINE: usize = 64;
+/// The page format this code reads and writes (I4).
+pub const FORMAT: u8 = 1;
+/// Most entries an in-page leaf node may have room for: a set of them is a `u64`.
+pub const MAX_NODE_ENTRIES: usize = 64;
+/// Most entries a page may have room for.
+pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / (4 + Tail::SIZE);
+
+/// First line of the in-page tree.
+const FIRST_LINE: usize = 2;
+/// The line after the in-page tree's last: it holds the special space.
+const END_LINE: usize = PAGE_SIZE / LINE - 1;
+/// Bytes of special space: the low half of the build id, two zero bytes, the page id.
+const SPECIAL: usize = 8;
+/// What the special space ends with, for tools that look at files.
+const PAGE_ID: u16 = 0xF9B7;
+/// PostgreSQL's page size and layout version 4, as `pd_pagesize_version` stores them.
+const PAGESIZE_VERSION: u16 = PAGE_SIZE as u16 | 4;
+
+/// Where the header's fields lie.
+mod at {
+    pub const PD_LOWER: usize = 12;
+    pub const PD_UPPER: usize = 14;
+    pub const PD_SPECIAL: usize = 16;
+    pub const PD_PAGESIZE_VERSION: usize = 18;
+    pub const BUILD_ID: usize = 24;
+    pub const STAMP: usize = 32;
+    pub const LEVEL: usize = 36;
+    pub const FLAGS: usize = 37;
+    pub const NODES: usize = 38;
+    pub const LINES: usize = 39;
+    pub const LEFT: usize = 40;
+    pub const RIGHT: usize = 44;
+    pub const LOW: usize = 64;
+    pub const HIGH: usize = 88;
+    /// A fence is a 16-byte lane slot and a tail.
+    pub const FENCE_TAIL: usize = 16;
+}
+
+const DELETED: u8 = 1;
+const INCOMPLETE: u8 = 2;
+
+/// The level that only the meta page has.
+pub const META_LEVEL: u8 = 0xFF;
+
+/// How the pages of one kind (leaf or inner) of an index are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Format version, lane code, `w`, `x`: the four bytes by which a page explains itself.
+    stamp: u32,
+    lane: usize,
+    payload: usize,
+    w: usize,
+    x: usize,
+    /// Children the in-page root has room for.
+    fanout: usize,
+    /// Entries an in-page leaf node has room for.
+    capacity: usize,
+    /// In-page leaf nodes the page has room for.
+    nodes: usize,
+}
+
+/// Bytes of a leaf entry beside its lane.
+const LEAF_PAYLOAD: usize = Tail::SIZE;
+/// Bytes of an inner entry beside its lane: tie-break and child block.
+const INNER_PAYLOAD: usize = Tail::SIZE + 4;
+/// Bytes of an in-page root entry beside its lane: the child's line, and how many entries it holds.
+const ROOT_PAYLOAD: usize = 2;
+
+impl Layout {
+    /// Chooses the widths by the paper's goal 𝒢 (§3.1.1).
+    fn choose(lane: LaneKind, payload: usize) -> Layout {
+        let sizes = NodeSizes {
+            nonleaf_entry: lane.size() + ROOT_PAYLOAD,
+            nonleaf_header: 0,
+            leaf_entry: lane.size() + payload,
+            leaf_header: 0,
+        };
+        let widths = widths::select(END_LINE - FIRST_LINE, sizes, Costs::default(), MAX_NODE_ENTRIES);
+        Layout::new(lane, payload, widths.nonleaf, widths.leaf).expect("the selection keeps to the page")
+    }
+
+    /// A layout of given widths, or `None` where they cannot work on a page.
+    fn new(lane: LaneKind, payload: usize, w: usize, x: usize) -> Option<Layout> {
+        if w == 0 || x == 0 || FIRST_LINE + w + x > END_LINE {
+            return None;
+        }
+        let size = lane.size();
+        let fanout = w * LINE / (size + ROOT_PAYLOAD);
+        let capacity = (x * LINE / (size + payload)).min(MAX_NODE_ENTRIES);
+        let nodes = fanout.min((END_LINE - FIRST_LINE - w) / x);
+        let stamp = u32::from_le_bytes([FORMAT, lane.code(), w as u8, x as u8]);
+        (nodes >= 2 && capacity >= 4).then_some(Layout { stamp, lane: size, payload, w, x, fanout, capacity, nodes })
+    }
+
+    /// The layout a page says it has.
+    fn of_page(bytes: &PageBytes) -> Option<Layout> {
+        let [format, lane, w, x] = read_u32(bytes, at::STAMP).to_le_bytes();
+        let payload = if bytes[at::LEVEL] == 0 { LEAF_PAYLOAD } else { INNER_PAYLOAD };
+        if format != FORMAT {
+            return None;
+        }
+        Layout::new(LaneKind::from_code(lane)?, payload, w as usize, x as usize)
+    }
+
+    /// Lines of an in-page nonleaf node and of an in-page leaf node: the paper's `w` and `x`.
+    pub fn widths(&self) -> (usize, usize) {
+        (self.w, self.x)
+    }
+
+    /// Entries a page of this layout has room for.
+    pub fn page_entries(&self) -> usize {
+        self.nodes * self.capacity
+    }
+
+    /// Entries up to which a page is repacked rather than split. The paper splits at "fewer than an empty slot per
+    /// in-page leaf node"; below two, a repack buys so few inserts that its log record costs more than it saves.
+    fn repack_limit(&self) -> usize {
+        self.nodes * (self.capacity - 2)
+    }
+
+    /// Where the `index`-th place among `total` entries is after a repack.
+    pub fn place_in_repacked(&self, total: usize, index: usize) -> Position {
+        spread(total, self.nodes, index)
+    }
+
+    fn first_node_line(&self) -> usize {
+        FIRST_LINE + self.w
+    }
+
+    fn root_lanes(&self) -> usize {
+        FIRST_LINE * LINE
+    }
+
+    fn root_lines(&self) -> usize {
+        self.root_lanes() + self.fanout * self.lane
+    }
+
+    fn root_counts(&self) -> usize {
+        self.root_lines() + self.fanout
+    }
+
+    /// Where a node's payload array begins, from the node's start.
+    fn node_payload(&self) -> usize {
+        self.capacity * self.lane
+    }
+}
+
+/// How all pages of an index are laid out, and the build id that tells its pages from any other's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Drawn at random when the index is built (I4).
+    pub build_id: u64,
+    /// Level 0.
+    pub leaf: Layout,
+    /// The levels above.
+    pub inner: Layout,
+}
+
+impl Geometry {
+    /// Chooses the widths for a lane.
+    pub fn choose(lane: LaneKind, build_id: u64) -> Geometry {
+        let (leaf, inner) = (Layout::choose(lane, LEAF_PAYLOAD), Layout::choose(lane, INNER_PAYLOAD));
+        Geometry { build_id, leaf, inner }
+    }
+
+    /// A geometry of widths chosen before: `[leaf w, leaf x, inner w, inner x]`.
+    pub fn with_widths(lane: LaneKind, build_id: u64, widths: [u8; 4]) -> Option<Geometry> {
+        let [w, x, inner_w, inner_x] = widths.map(usize::from);
+        let leaf = Layout::new(lane, LEAF_PAYLOAD, w, x)?;
+        let inner = Layout::new(lane, INNER_PAYLOAD, inner_w, inner_x)?;
+        Some(Geometry { build_id, leaf, inner })
+    }
+
+    /// `[leaf w, leaf x, inner w, inner x]`.
+    pub fn widths(&self) -> [u8; 4] {
+        [self.leaf.w as u8, self.leaf.x as u8, self.inner.w as u8, self.inner.x as u8]
+    }
+
+    /// The layout of a level's pages.
+    pub fn layout(&self, level: u8) -> &Layout {
+        if level == 0 { &self.leaf } else { &self.inner }
+    }
+}
+
+/// Whether a page from the free space map may be used: never written, or deleted. Anything else is left alone, because
+/// the map is not logged and may be wrong.
+pub fn reusable(bytes: &PageBytes) -> bool {
+    is_new(bytes) || (Layout::of_page(bytes).is_some() && bytes[at::FLAGS] & DELETED != 0)
+}
+
+/// Whether the page was never written.
+pub fn is_new(bytes: &PageBytes) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}
+
+/// Where an entry is: the in-page leaf node, counted in key order, and the slot in it. The end is a node past the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// In-page leaf node, in key order.
+    pub node: u8,
+    /// Slot in the node.
+    pub slot: u8,
+}
+
+/// What a page makes of an insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// The node has a free slot.
+    Insert(Position),
+    /// Split the node, leaving `keep` entries in it, then insert.
+    Split { node: u8, keep: u8, then: Position },
+    /// Even out a full node with its right neighbour, then insert.
+    Balance { left: u8, then: Position },
+    /// Distribute the page's entries evenly over all the nodes it has room for, then insert.
+    Repack { then: Position },
+    /// The page itself must be split.
+    Full,
+}
+
+/// A page being read. The caller holds a content lock.
+#[derive(Clone, Copy)]
+pub struct Page<'a, L> {
+    bytes: &'a PageBytes,
+    layout: &'a Layout,
+    lane: PhantomData<L>,
+}
+
+/// One in-page leaf node being read.
+#[derive(Clone, Copy)]
+pub struct Node<'a, L> {
+    bytes: &'a PageBytes,
+    start: usize,
+    payload: usize,
+    payload_size: usize,
+    count: usize,
+    lane: PhantomData<L>,
+}
+
+impl<'a, L: Lane> Page<'a, L> {
+    /// Looks at a page as one of this index's. It may be deleted, or not be the page one looked for: that is for the
+    /// caller to see. Anything that is not a page of this index at all is an error naming what is wrong.
+    #[inline]
+    pub fn open(bytes: &'a PageBytes, geometry: &'a Geometry, block: Block) -> Result<Page<'a, L>> {
+        let layout = geometry.layout(bytes[at::LEVEL]);
+        if read_u64(bytes, at::BUILD_ID) != geometry.build_id || read_u32(bytes, at::STAMP) != layout.stamp {
+            return Err(refuse(bytes, geometry, block));
+        }
+        Ok(Page { bytes, layout, lane: PhantomData })
+    }
+
+    /// A page this process has just built, or that was opened before.
+    fn view(bytes: &'a PageBytes, layout: &'a Layout) -> Page<'a, L> {
+        Page { bytes, layout, lane: PhantomData }
+    }
+
+    /// Asks for the lines a search in a page will touch first: header, fences, in-page root.
+    #[inline(always)]
+    pub fn prefetch(bytes: *const u8, layout: &Layout) {
+        for line in 0..FIRST_LINE + layout.w {
+            simd::prefetch(bytes.wrapping_add(line * LINE));
+        }
+    }
+
+    /// 0 for a leaf.
+    pub fn level(&self) -> u8 {
+        self.bytes[at::LEVEL]
+    }
+
+    /// Deleted by VACUUM: it holds nothing, and its key space is its right neighbour's.
+    pub fn is_deleted(&self) -> bool {
+        self.bytes[at::FLAGS] & DELETED != 0
+    }
+
+    /// Split, and the new right page is not in the parent yet.
+    pub fn is_incomplete(&self) -> bool {
+        self.bytes[at::FLAGS] & INCOMPLETE != 0
+    }
+
+    /// The left sibling, or `NO_BLOCK`.
+    pub fn left(&self) -> Block {
+        read_u32(self.bytes, at::LEFT)
+    }
+
+    /// The right sibling, or `NO_BLOCK`.
+    pub fn right(&self) -> Block {
+        read_u32(self.bytes, at::RIGHT)
+    }
+
+    /// The smallest key that may be here.
+    #[inline]
+    pub fn low(&self) -> Key<L> {
+        self.fence(at::LOW)
+    }
+
+    /// The smallest key that belongs to the right of here; `Key::MAX` on the level's last page.
+    #[inline]
+    pub fn high(&self) -> Key<L> {
+        self.fence(at::HIGH)
+    }
+
+    fn fence(&self, at: usize) -> Key<L> {
+        Key::new(L::read(self.bytes, at), Tail::read(self.bytes, at + at::FENCE_TAIL))
+    }
+
+    /// In-page leaf nodes in use.
+    #[inline]
+    pub fn nodes(&self) -> usize {
+        (self.bytes[at::NODES] as usize).min(self.layout.nodes)
+    }
+
+    /// Entries in the page.
+    pub fn entries(&self) -> usize {
+        (0..self.nodes()).map(|node| self.count(node)).sum()
+    }
+
+    /// Whether the page holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.nodes() == 0
+    }
+
+    #[inline]
+    fn count(&self, node: usize) -> usize {
+        (self.bytes[self.layout.root_counts() + node] as usize).min(self.layout.capacity)
+    }
+
+    /// Where a node starts. A line number no node can have stands for the first node's.
+    #[inline]
+    fn node_start(&self, node: usize) -> usize {
+        let line = self.bytes[self.layout.root_lines() + node] as usize;
+        let first = self.layout.first_node_line();
+        let sound = line >= first && line + self.layout.x <= END_LINE;
+        (if sound { line } else { first }) * LINE
+    }
+
+    /// A node in use.
+    #[inline]
+    pub fn node(&self, node: usize) -> Node<'a, L> {
+        let start = self.node_start(node);
+        Node {
+            bytes: self.bytes,
+            start,
+            payload: start + self.layout.node_payload(),
+            payload_size: self.layout.payload,
+            count: self.count(node),
+            lane: PhantomData,
+        }
+    }
+
+    /// The last separator of the in-page root that lets `key` into its node, and the place in it where `key` is or
+    /// would go: `slot` may be one past the node's last.
+    #[inline]
+    fn locate(&self, key: Key<L>) -> Position {
+        let nodes = self.nodes();
+        if nodes == 0 {
+            return Position { node: 0, slot: 0 };
+        }
+        // The first separator is not looked at: everything left of the second one goes to the first node.
+        let separators = self.layout.root_lanes() + L::SIZE;
+        let mut node = L::count_less(self.bytes, separators, nodes - 1, key.lane);
+        if node + 1 < nodes && L::read(self.bytes, separators + node * L::SIZE) == key.lane {
+            node = self.last_node_from(node, key);
+        }
+        let found = self.node(node);
+        found.prefetch(self.layout.x);
+        Position { node: node as u8, slot: found.lower_bound(key) as u8 }
+    }
+
+    /// Among the nodes whose separators tie with the key's lane, and the one before them: the last that starts at or
+    /// before the key.
+    fn last_node_from(&self, first: usize, key: Key<L>) -> usize {
+        let separators = self.layout.root_lanes() + L::SIZE;
+        let (mut low, mut high) =
+            (first, L::count_less_equal(self.bytes, separators, self.nodes() - 1, key.lane));
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if self.node(middle).key(0) <= key {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        low
+    }
+
+    /// The first entry at or after `key`; the end if there is none.
+    #[inline]
+    pub fn lower_bound(&self, key: Key<L>) -> Position {
+        self.settle(self.locate(key))
+    }
+
+    /// A place one past a node's last entry is the next node's first.
+    #[inline]
+    fn settle(&self, position: Position) -> Position {
+        let node = position.node as usize;
+        if node < self.nodes() && position.slot as usize >= self.count(node) {
+            return Position { node: position.node + 1, slot: 0 };
+        }
+        position
+    }
+
+    /// One past the last entry.
+    pub fn end(&self) -> Position {
+        Position { node: self.nodes() as u8, slot: 0 }
+    }
+
+    /// The entry after `position`.
+    pub fn next(&self, position: Position) -> Position {
+        self.settle(Position { slot: position.slot + 1, ..position })
+    }
+
+    /// The entry before `position`, if there is one.
+    pub fn previous(&self, position: Position) -> Option<Position> {
+        if position.slot > 0 {
+            return Some(Position { slot: position.slot - 1, ..position });
+        }
+        let node = position.node.checked_sub(1)?;
+        Some(Position { node, slot: self.count(node as usize).checked_sub(1)? as u8 })
+    }
+
+    /// The key at `position`, unless that is the end.
+    #[inline]
+    pub fn key(&self, position: Position) -> Option<Key<L>> {
+        self.is_entry(position).then(|| self.node(position.node as usize).key(position.slot as usize))
+    }
+
+    fn is_entry(&self, position: Position) -> bool {
+        let node = position.node as usize;
+        node < self.nodes() && (position.slot as usize) < self.count(node)
+    }
+
+    /// The child that an inner page's entry at `position` points to.
+    pub fn child(&self, position: Position) -> Option<Block> {
+        let is_inner = self.layout.payload == INNER_PAYLOAD;
+        (is_inner && self.is_entry(position)).then(|| self.node(position.node as usize).child(position.slot as usize))
+    }
+
+    /// The child whose key space has `key`: the last entry at or before it.
+    #[inline]
+    pub fn child_for(&self, key: Key<L>) -> Option<Block> {
+        let mut position = self.locate(key);
+        if self.key(position) != Some(key) {
+            position = self.previous(position)?;
+        }
+        self.child(position)
+    }
+
+    /// The child whose key space has the keys just before `key`: the last entry before it.
+    pub fn child_before(&self, key: Key<L>) -> Option<Block> {
+        self.child(self.previous(self.locate(key))?)
+    }
+
+    /// What inserting `key` here takes.
+    pub fn plan(&self, key: Key<L>) -> Plan {
+        let place = self.locate(key);
+        let (nodes, node, slot) = (self.nodes(), place.node as usize, place.slot as usize);
+        if nodes == 0 || self.count(node) < self.layout.capacity {
+            return Plan::Insert(place);
+        }
+        if nodes < self.layout.nodes && self.used_lines() + self.layout.x <= END_LINE {
+            // Ascending keys leave full nodes behind.
+            let appends = node + 1 == nodes && slot == self.layout.capacity;
+            let keep = if appends { slot } else { self.layout.capacity / 2 };
+            let then = if appends { Position { node: place.node + 1, slot: 0 } } else { cut(place.node, slot, keep) };
+            return Plan::Split { node: place.node, keep: keep as u8, then };
+        }
+        if let Some(left) = self.neighbour_with_room(node) {
+            let total = self.count(left) + self.count(left + 1);
+            let from_left = if left == node { slot } else { self.count(left) + slot };
+            return Plan::Balance { left: left as u8, then: cut(left as u8, from_left, total.div_ceil(2)) };
+        }
+        let entries = self.entries();
+        if entries >= self.layout.repack_limit() {
+            return Plan::Full;
+        }
+        let before: usize = (0..node).map(|n| self.count(n)).sum::<usize>() + slot;
+        Plan::Repack { then: self.layout.place_in_repacked(entries, before) }
+    }
+
+    /// The left one of a full node and the neighbour it can share entries with so that both get room.
+    fn neighbour_with_room(&self, node: usize) -> Option<usize> {
+        let enough = self.layout.capacity - self.layout.capacity.div_ceil(8).max(2);
+        let room = |n: usize| (n < self.nodes()).then(|| self.count(n)).filter(|&count| count <= enough);
+        let (left, right) = (node.checked_sub(1).and_then(room), room(node + 1));
+        match (left, right) {
+            (Some(l), Some(r)) if r < l => Some(node),
+            (Some(_), _) => Some(node - 1),
+            (None, Some(_)) => Some(node),
+            (None, None) => None,
+        }
+    }
+
+    /// Lines in use from the page's start.
+    fn used_lines(&self) -> usize {
+        (self.bytes[at::LINES] as usize).clamp(self.layout.first_node_line(), END_LINE)
+    }
+}
+
+/// Where an insertion point `slot` lands when the first `keep` entries stay in `node` and the rest go to the next one.
+fn cut(node: u8, slot: usize, keep: usize) -> Position {
+    if slot > keep {
+        return Position { node: node + 1, slot: (slot - keep) as u8 };
+    }
+    Position { node, slot: slot as u8 }
+}
+
+/// An entry as stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<L> {
+    /// The key's lane.
+    pub lane: L,
+    /// The heap TID with its flags; in an inner page, what breaks ties between equal lanes.
+    pub tail: Tail,
+    /// The child an inner entry points to; `NO_BLOCK` in a leaf.
+    pub child: Block,
+}
+
+impl<L: Lane> Entry<L> {
+    /// The full key.
+    pub fn key(&self) -> Key<L> {
+        Key::new(self.lane, self.tail)
+    }
+}
+
+impl<'a, L: Lane> Page<'a, L> {
+    /// All entries in key order.
+    pub fn iter(self) -> impl Iterator<Item = Entry<L>> + use<'a, L> {
+        let is_inner = self.layout.payload == INNER_PAYLOAD;
+        (0..self.nodes()).flat_map(move |node| {
+            let node = self.node(node);
+            (0..node.len()).map(move |slot| Entry {
+                lane: node.lane(slot),
+                tail: node.tail(slot),
+                child: if is_inner { node.child(slot) } else { NO_BLOCK },
+            })
+        })
+    }
+}
+
+impl<L: Lane> Node<'_, L> {
+    /// Asks for all the node's lines at once (paper §3.1).
+    #[inline(always)]
+    fn prefetch(&self, lines: usize) {
+        for line in 0..lines {
+            simd::prefetch(self.bytes.as_ptr().wrapping_add(self.start + line * LINE));
+        }
+    }
+
+    /// Entries in the node.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the node holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The lane of the entry in `slot`.
+    #[inline]
+    pub fn lane(&self, slot: usize) -> L {
+        L::read(self.bytes, self.start + slot * L::SIZE)
+    }
+
+    /// The tail of the entry in `slot`, flags included.
+    #[inline]
+    pub fn tail(&self, slot: usize) -> Tail {
+        Tail::read(self.bytes, self.tail_at(slot))
+    }
+
+    /// Where in the page the tail of the entry in `slot` begins; its first byte has the flags.
+    #[inline]
+    pub fn tail_at(&self, slot: usize) -> usize {
+        self.payload + slot * self.payload_size
+    }
+
+    /// The full key of the entry in `slot`.
+    #[inline]
+    pub fn key(&self, slot: usize) -> Key<L> {
+        Key::new(self.lane(slot), self.tail(slot))
+    }
+
+    fn child(&self, slot: usize) -> Block {
+        read_u32(self.bytes, self.tail_at(slot) + Tail::SIZE)
+    }
+
+    /// The first slot whose entry is at or after `key`; one past the last if there is none.
+    #[inline]
+    fn lower_bound(&self, key: Key<L>) -> usize {
+        let mut slot = L::count_less(self.bytes, self.start, self.count, key.lane);
+        if key.tail == Tail::MIN || slot == self.count || self.lane(slot) != key.lane {
+            return slot;
+        }
+        let mut end = L::count_less_equal(self.bytes, self.start, self.count, key.lane);
+        while slot < end {
+            let middle = (slot + end) / 2;
+            if self.tail(middle).position() < key.tail {
+                slot = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        slot
+    }
+}
+
+/// Says what is wrong with a page that is not one of this index's.
+#[cold]
+fn refuse(bytes: &PageBytes, geometry: &Geometry, block: Block) -> Error {
+    if is_new(bytes) {
+        return Error::Corrupt { block, what: "page is all zeroes" };
+    }
+    if read_u64(bytes, at::BUILD_ID) != geometry.build_id {
+        return Error::Corrupt { block, what: "page does not carry this index's build id" };
+    }
+    let format = bytes[at::STAMP];
+    if format != FORMAT {
+        return Error::UnknownFormat { block, format };
+    }
+    Error::Corrupt { block, what: "page is not laid out as this index's pages are" }
+}
+
+/// The meta page's content: what an index is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Meta {
+    /// Which columns make the lane.
+    pub shape: crate::key::KeyShape,
+    /// How pages are laid out.
+    pub geometry: Geometry,
+    /// Which log the index was built for (DESIGN §6).
+    pub log: LogKind,
+}
+
+/// How an index's changes are logged, fixed when it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LogKind {
+    /// The server's generic records: the byte ranges a change wrote.
+    Generic = 1,
+}
+
+/// What the meta page begins with, after the page header: "fpbtree" and a zero.
+const MAGIC: u64 = u64::from_le_bytes(*b"fpbtree\0");
+
+mod meta_at {
+    pub const MAGIC: usize = 64;
+    pub const LOG: usize = 72;
+    pub const WIDTHS: usize = 73;
+    pub const LANE: usize = 77;
+    pub const COLUMNS: usize = 78;
+    pub const COLUMN: usize = 80;
+    pub const END: usize = COLUMN + 2 * crate::key::KeyShape::MAX_COLUMNS;
+}
+
+impl Meta {
+    /// The meta page.
+    pub fn page(&self) -> PageBytes {
+        let mut bytes = [0; PAGE_SIZE];
+        write_u64(&mut bytes, at::BUILD_ID, self.geometry.build_id);
+        write_u32(&mut bytes, at::STAMP, self.geometry.leaf.stamp);
+        bytes[at::LEVEL] = META_LEVEL;
+        write_u64(&mut bytes, meta_at::MAGIC, MAGIC);
+        bytes[meta_at::LOG] = self.log as u8;
+        bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4].copy_from_slice(&self.geometry.widths());
+        bytes[meta_at::LANE] = self.shape.lane_kind().code();
+        bytes[meta_at::COLUMNS] = self.shape.columns().len() as u8;
+        self.shape.to_bytes(&mut bytes[meta_at::COLUMN..meta_at::END]);
+        let used = meta_at::END.next_multiple_of(LINE);
+        edit::write_server_header(&mut bytes, used);
+        edit::write_special(&mut bytes, self.geometry.build_id);
+        bytes
+    }
+
+    /// Reads a meta page, `block` 0 of an index.
+    pub fn read(bytes: &PageBytes) -> Result<Meta> {
+        let corrupt = |what| Error::Corrupt { block: crate::store::META, what };
+        if is_new(bytes) {
+            return Err(corrupt("meta page is all zeroes"));
+        }
+        if read_u64(bytes, meta_at::MAGIC) != MAGIC || bytes[at::LEVEL] != META_LEVEL {
+            return Err(corrupt("meta page is not an fpbtree meta page"));
+        }
+        let format = bytes[at::STAMP];
+        if format != FORMAT {
+            return Err(Error::UnknownFormat { block: crate::store::META, format });
+        }
+        let columns = bytes[meta_at::COLUMNS] as usize;
+        if columns > crate::key::KeyShape::MAX_COLUMNS {
+            return Err(corrupt("meta page names too many columns"));
+        }
+        let shape = crate::key::KeyShape::from_bytes(&bytes[meta_at::COLUMN..meta_at::END], columns)
+            .filter(|shape| shape.lane_kind().code() == bytes[meta_at::LANE])
+            .ok_or(corrupt("meta page describes no possible key"))?;
+        let mut widths = [0; 4];
+        widths.copy_from_slice(&bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4]);
+        let build_id = read_u64(bytes, at::BUILD_ID);
+        let geometry = Geometry::with_widths(shape.lane_kind(), build_id, widths)
+            .filter(|geometry| geometry.leaf.stamp == read_u32(bytes, at::STAMP))
+            .ok_or(corrupt("meta page describes no possible page layout"))?;
+        if bytes[meta_at::LOG] != LogKind::Generic as u8 {
+            return Err(corrupt("meta page names an unknown log"));
+        }
+        let unused = bytes[at::FLAGS..meta_at::MAGIC].iter().chain(&bytes[meta_at::END..PAGE_SIZE - SPECIAL]);
+        if unused.into_iter().any(|&byte| byte != 0) {
+            return Err(corrupt("meta page has bytes where it should be empty"));
+        }
+        Ok(Meta { shape, geometry, log: LogKind::Generic })
+    }
+}
+
+#[inline(always)]
+fn read_u16(bytes: &PageBytes, at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+#[inline(always)]
+fn read_u32(bytes: &PageBytes, at: usize) -> u32 {
+    let mut image = [0; 4];
+    image.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(image)
+}
+
+#[inline(always)]
+fn read_u64(bytes: &PageBytes, at: usize) -> u64 {
+    let mut image = [0; 8];
+    image.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(image)
+}
+
+fn write_u16(bytes: &mut PageBytes, at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
+}
+
+fn write_u32(bytes: &mut PageBytes, at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn write_u64(bytes: &mut PageBytes, at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Whether a block number is a sibling link rather than none.
+pub fn is_link(block: Block) -> bool {
+    block != NO_BLOCK
+}

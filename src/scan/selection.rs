@@ -1,0 +1,382 @@
+//! What a scan looks for: a set of slots for each column, whose product is a sorted list of key ranges. Equality,
+//! ranges, arrays, NULL tests and left-out columns are all one mechanism.
+
+use crate::key::{Key, KeyShape, Lane, Tail};
+
+/// The slots (places in index order) one column may have.
+#[derive(Clone, Copy, Debug)]
+enum Slots<'a> {
+    /// From one slot to another, both included.
+    Interval(u128, u128),
+    /// Any of these, ascending.
+    Points(&'a [u128]),
+}
+
+/// Which of a single column's entries may match: NULL lies outside its slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nulls {
+    Included,
+    Only,
+    Excluded,
+}
+
+/// The keys a scan wants: for each column an interval or a list of values, NULL or not.
+#[derive(Clone, Debug)]
+pub struct Selection<'a> {
+    shape: &'a KeyShape,
+    slots: [Slots<'a>; KeyShape::MAX_COLUMNS],
+    nulls: Nulls,
+    nothing: bool,
+}
+
+/// A range of keys, both ends included, in which every key is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<L> {
+    /// The first key.
+    pub first: Key<L>,
+    /// The last key.
+    pub last: Key<L>,
+}
+
+impl Slots<'_> {
+    fn ceil(&self, slot: u128) -> Option<u128> {
+        match self {
+            Slots::Interval(low, high) => (slot <= *high).then_some(slot.max(*low)),
+            Slots::Points(points) => points.get(points.partition_point(|&point| point < slot)).copied(),
+        }
+    }
+
+    fn floor(&self, slot: u128) -> Option<u128> {
+        match self {
+            Slots::Interval(low, high) => (slot >= *low).then_some(slot.min(*high)),
+            Slots::Points(points) => points.partition_point(|&point| point <= slot).checked_sub(1).map(|at| points[at]),
+        }
+    }
+
+    /// The last slot of the run of wanted slots that `slot` is in.
+    fn run_end(&self, slot: u128) -> u128 {
+        match self {
+            Slots::Interval(_, high) => *high,
+            Slots::Points(_) => slot,
+        }
+    }
+
+    fn run_start(&self, slot: u128) -> u128 {
+        match self {
+            Slots::Interval(low, _) => *low,
+            Slots::Points(_) => slot,
+        }
+    }
+}
+
+impl<'a> Selection<'a> {
+    /// Everything in an index of this shape.
+    pub fn new(shape: &'a KeyShape) -> Self {
+        let mut selection =
+            Selection { shape, slots: [Slots::Interval(0, 0); KeyShape::MAX_COLUMNS], nulls: Nulls::Included, nothing: false };
+        selection.clear();
+        selection
+    }
+
+    /// Wants everything again.
+    pub fn clear(&mut self) {
+        for c in 0..self.shape.columns().len() {
+            self.slots[c] = Slots::Interval(0, self.largest(c));
+        }
+        self.nulls = Nulls::Included;
+        self.nothing = false;
+    }
+
+    /// The shape of the index scanned.
+    pub fn shape(&self) -> &'a KeyShape {
+        self.shape
+    }
+
+    /// Whether nothing can match.
+    pub fn is_nothing(&self) -> bool {
+        self.nothing
+    }
+
+    /// Wants nothing.
+    pub fn nothing(&mut self) {
+        self.nothing = true;
+    }
+
+    fn single(&self) -> bool {
+        self.shape.columns().len() == 1
+    }
+
+    fn largest(&self, c: usize) -> u128 {
+        ones(self.shape.slot(c).width)
+    }
+
+    /// Wants column `c` to be a value whose field (`ColumnType::encode`) is between two, both included.
+    pub fn between(&mut self, c: usize, low: u128, high: u128) {
+        if low > high {
+            return self.nothing();
+        }
+        self.not_null(c);
+        let (low, high) = (self.shape.place(c, low), self.shape.place(c, high));
+        self.intersect(c, low.min(high), low.max(high));
+    }
+
+    /// Wants column `c` to be a value whose field is one of these. The slice is the scan's to rewrite.
+    pub fn any_of(&mut self, c: usize, fields: &'a mut [u128]) {
+        self.not_null(c);
+        for field in fields.iter_mut() {
+            *field = self.shape.place(c, *field);
+        }
+        fields.sort_unstable();
+        let mut kept = 0;
+        for at in 0..fields.len() {
+            let point = fields[at];
+            if self.slots[c].ceil(point) == Some(point) && (kept == 0 || fields[kept - 1] != point) {
+                fields[kept] = point;
+                kept += 1;
+            }
+        }
+        self.nothing |= kept == 0;
+        self.slots[c] = Slots::Points(&fields[..kept]);
+    }
+
+    /// Wants column `c` to be NULL.
+    pub fn null(&mut self, c: usize) {
+        match self.shape.null_place(c) {
+            Some(place) => self.intersect(c, place, place),
+            None if self.nulls == Nulls::Excluded => self.nothing(),
+            None => self.nulls = Nulls::Only,
+        }
+    }
+
+    /// Wants column `c` to be anything but NULL.
+    pub fn not_null(&mut self, c: usize) {
+        match self.shape.null_place(c) {
+            // A null's slot is the smallest or (with its field bits 0) the first of the upper half.
+            Some(0) => self.intersect(c, ones(self.shape.slot(c).width - 1) + 1, self.largest(c)),
+            Some(place) => self.intersect(c, 0, place - 1),
+            None if self.nulls == Nulls::Only => self.nothing(),
+            None => self.nulls = Nulls::Excluded,
+        }
+    }
+
+    fn intersect(&mut self, c: usize, low: u128, high: u128) {
+        match self.slots[c] {
+            Slots::Interval(l, h) if l.max(low) <= h.min(high) => {
+                self.slots[c] = Slots::Interval(l.max(low), h.min(high));
+            }
+            Slots::Interval(..) => self.nothing(),
+            Slots::Points(points) => {
+                let from = points.partition_point(|&point| point < low);
+                let to = points.partition_point(|&point| point <= high);
+                self.nothing |= from >= to;
+                self.slots[c] = Slots::Points(&points[from.min(to)..to]);
+            }
+        }
+    }
+
+    /// The first range of wanted keys that begins at or after `key`, or what is left from `key` on of the one it is in.
+    pub fn at_or_after<L: Lane>(&self, key: Key<L>) -> Option<Range<L>> {
+        if self.nothing {
+            return None;
+        }
+        if !self.single() {
+            let lane = self.ceil(key.lane.to_u128())?;
+            let first = if lane == key.lane.to_u128() { key } else { Key::new(L::from_u128(lane), Tail::MIN) };
+            return Some(Range { first, last: Key::new(L::from_u128(self.run_end(lane)), Tail::MAX) });
+        }
+        let (values, nulls) = (self.value_range_from(key), self.null_range());
+        let nulls = nulls.filter(|range| range.last >= key).map(|range| Range { first: range.first.max(key), ..range });
+        self.join(values, nulls, |a, b| a.first <= b.first)
+    }
+
+    /// The last range of wanted keys that ends before `key`, or what is left before `key` of the one it is in.
+    pub fn before<L: Lane>(&self, key: Key<L>) -> Option<Range<L>> {
+        if self.nothing {
+            return None;
+        }
+        let last = predecessor(key)?;
+        if !self.single() {
+            let lane = self.floor(last.lane.to_u128())?;
+            let end = if lane == last.lane.to_u128() { last } else { Key::new(L::from_u128(lane), Tail::MAX) };
+            return Some(Range { first: Key::new(L::from_u128(self.run_start(lane)), Tail::MIN), last: end });
+        }
+        let (values, nulls) = (self.value_range_to(last), self.null_range());
+        let nulls = nulls.filter(|range| range.first <= last).map(|range| Range { last: range.last.min(last), ..range });
+        self.join(values, nulls, |a, b| a.last >= b.last)
+    }
+
+    /// Of the values' and the NULLs' next range the one that comes first; both as one where nothing parts them.
+    fn join<L: Lane>(
+        &self,
+        values: Option<Range<L>>,
+        nulls: Option<Range<L>>,
+        first: impl Fn(&Range<L>, &Range<L>) -> bool,
+    ) -> Option<Range<L>> {
+        match (values, nulls) {
+            (Some(values), Some(nulls)) if self.is_everything() => {
+                Some(Range { first: values.first.min(nulls.first), last: values.last.max(nulls.last) })
+            }
+            (Some(values), Some(nulls)) => Some(if first(&values, &nulls) { values } else { nulls }),
+            (values, nulls) => values.or(nulls),
+        }
+    }
+
+    fn is_everything(&self) -> bool {
+        matches!(self.slots[0], Slots::Interval(0, high) if high == self.largest(0))
+    }
+
+    /// A single column's NULLs.
+    fn null_range<L: Lane>(&self) -> Option<Range<L>> {
+        let rank = self.shape.null_rank();
+        let lane = if rank { L::MAX } else { L::MIN };
+        (self.nulls != Nulls::Excluded)
+            .then(|| Range { first: Key::new(lane, Tail::first(rank)), last: Key::new(lane, Tail::last(rank)) })
+    }
+
+    /// A single column's values from `key` on.
+    fn value_range_from<L: Lane>(&self, key: Key<L>) -> Option<Range<L>> {
+        let rank = !self.shape.null_rank();
+        let mut lane = key.lane.to_u128();
+        if key.tail > Tail::last(rank) {
+            lane = lane.checked_add(1)?;
+        }
+        let slot = self.value_slots()?.ceil(lane)?;
+        let first = Key::new(L::from_u128(slot), Tail::first(rank)).max(key);
+        Some(Range { first, last: Key::new(L::from_u128(self.slots[0].run_end(slot)), Tail::last(rank)) })
+    }
+
+    /// A single column's values up to `key`.
+    fn value_range_to<L: Lane>(&self, key: Key<L>) -> Option<Range<L>> {
+        let rank = !self.shape.null_rank();
+        let mut lane = key.lane.to_u128();
+        if key.tail < Tail::first(rank) {
+            lane = lane.checked_sub(1)?;
+        }
+        let slot = self.value_slots()?.floor(lane)?;
+        let last = Key::new(L::from_u128(slot), Tail::last(rank)).min(key);
+        Some(Range { first: Key::new(L::from_u128(self.slots[0].run_start(slot)), Tail::first(rank)), last })
+    }
+
+    fn value_slots(&self) -> Option<&Slots<'a>> {
+        (self.nulls != Nulls::Only).then_some(&self.slots[0])
+    }
+
+    fn digit(&self, lane: u128, c: usize) -> u128 {
+        let slot = self.shape.slot(c);
+        lane >> slot.shift & ones(slot.width)
+    }
+
+    /// `lane` with column `c`'s slot replaced, and every later column's too, by its smallest or largest wanted one.
+    fn with_digit(&self, lane: u128, c: usize, digit: u128, largest: bool) -> Option<u128> {
+        let slot = self.shape.slot(c);
+        let above = slot.shift + slot.width;
+        let mut lane = if above < 128 { lane >> above << above } else { 0 };
+        lane |= digit << slot.shift;
+        for later in c + 1..self.shape.columns().len() {
+            let slots = &self.slots[later];
+            let digit = if largest { slots.floor(self.largest(later))? } else { slots.ceil(0)? };
+            lane |= digit << self.shape.slot(later).shift;
+        }
+        Some(lane)
+    }
+
+    /// The smallest lane from `lane` on whose columns are all wanted.
+    fn ceil(&self, lane: u128) -> Option<u128> {
+        let columns = self.shape.columns().len();
+        let mut c = 0;
+        while c < columns {
+            let digit = self.digit(lane, c);
+            match self.slots[c].ceil(digit) {
+                Some(same) if same == digit => c += 1,
+                Some(larger) => return self.with_digit(lane, c, larger, false),
+                None => break,
+            }
+        }
+        if c == columns {
+            return Some(lane);
+        }
+        (0..c).rev().find_map(|c| {
+            let next = self.digit(lane, c).checked_add(1).filter(|&next| next <= self.largest(c))?;
+            self.with_digit(lane, c, self.slots[c].ceil(next)?, false)
+        })
+    }
+
+    /// The largest lane up to `lane` whose columns are all wanted.
+    fn floor(&self, lane: u128) -> Option<u128> {
+        let columns = self.shape.columns().len();
+        let lane = lane & self.all_bits();
+        let mut c = 0;
+        while c < columns {
+            let digit = self.digit(lane, c);
+            match self.slots[c].floor(digit) {
+                Some(same) if same == digit => c += 1,
+                Some(smaller) => return self.with_digit(lane, c, smaller, true),
+                None => break,
+            }
+        }
+        if c == columns {
+            return Some(lane);
+        }
+        (0..c).rev().find_map(|c| {
+            let next = self.digit(lane, c).checked_sub(1)?;
+            self.with_digit(lane, c, self.slots[c].floor(next)?, true)
+        })
+    }
+
+    /// All bits that the columns use.
+    fn all_bits(&self) -> u128 {
+        let first = self.shape.slot(0);
+        ones(first.shift + first.width)
+    }
+
+    /// The column from which on everything is wanted, less one: the last that restricts anything.
+    fn last_restricted(&self) -> usize {
+        let restricts = |c: &usize| !matches!(self.slots[*c], Slots::Interval(0, high) if high == self.largest(*c));
+        (0..self.shape.columns().len()).rev().find(restricts).unwrap_or(0)
+    }
+
+    /// The last lane of the run of wanted lanes that the wanted `lane` is in.
+    fn run_end(&self, lane: u128) -> u128 {
+        let c = self.last_restricted();
+        let end = self.slots[c].run_end(self.digit(lane, c));
+        let slot = self.shape.slot(c);
+        let above = slot.shift + slot.width;
+        let kept = if above < 128 { lane >> above << above } else { 0 };
+        kept | end << slot.shift | ones(slot.shift)
+    }
+
+    /// The first lane of the run of wanted lanes that the wanted `lane` is in.
+    fn run_start(&self, lane: u128) -> u128 {
+        let c = self.last_restricted();
+        let start = self.slots[c].run_start(self.digit(lane, c));
+        let slot = self.shape.slot(c);
+        let above = slot.shift + slot.width;
+        let kept = if above < 128 { lane >> above << above } else { 0 };
+        kept | start << slot.shift
+    }
+}
+
+/// The lowest `bits` bits set.
+fn ones(bits: u32) -> u128 {
+    if bits >= 128 { u128::MAX } else { (1 << bits) - 1 }
+}
+
+/// The smallest key after this one; the largest key is its own.
+pub fn successor<L: Lane>(key: Key<L>) -> Key<L> {
+    if key.tail < Tail::MAX {
+        return Key::new(key.lane, Tail::from_raw(key.tail.raw() + (1 << 3)));
+    }
+    match key.lane.to_u128().checked_add(1) {
+        Some(lane) if key.lane < L::MAX => Key::new(L::from_u128(lane), Tail::MIN),
+        _ => Key::MAX,
+    }
+}
+
+/// The largest key before this one.
+pub fn predecessor<L: Lane>(key: Key<L>) -> Option<Key<L>> {
+    if key.tail > Tail::MIN {
+        return Some(Key::new(key.lane, Tail::from_raw(key.tail.raw() - (1 << 3))));
+    }
+    let lane = key.lane.to_u128().checked_sub(1)?;
+    Some(Key::new(L::from_u128(lane), Tail::MAX))
+}

@@ -1,0 +1,550 @@
+//! Search kernels: how many of a node's lanes are less than a key.
+//!
+//! The kernel is chosen once, at run time. Every kernel gives the same answer for the same bytes, sorted or not: the
+//! number of lanes less than the key, which in a sorted node is the key's place.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// A family of instructions the lanes of a node can be counted with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kernel {
+    /// Plain, branchless code for any machine.
+    Portable = 1,
+    /// x86-64 with AVX2.
+    Avx2 = 2,
+    /// x86-64 with AVX-512.
+    Avx512 = 3,
+    /// AArch64.
+    Neon = 4,
+}
+
+impl Kernel {
+    /// All kernels, the fastest first.
+    const ALL: [Kernel; 4] = [Kernel::Avx512, Kernel::Avx2, Kernel::Neon, Kernel::Portable];
+
+    #[cfg(target_arch = "x86_64")]
+    fn supported(self) -> bool {
+        let bits = || is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt");
+        match self {
+            Kernel::Portable => true,
+            Kernel::Avx2 => is_x86_feature_detected!("avx2") && bits(),
+            Kernel::Avx512 => is_x86_feature_detected!("avx512f") && bits(),
+            Kernel::Neon => false,
+        }
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn supported(self) -> bool {
+        matches!(self, Kernel::Portable | Kernel::Neon)
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn supported(self) -> bool {
+        self == Kernel::Portable
+    }
+}
+
+/// The kernels this machine can run, the fastest first.
+pub fn available() -> impl Iterator<Item = Kernel> {
+    Kernel::ALL.into_iter().filter(|kernel| kernel.supported())
+}
+
+/// The kernel every search uses: the fastest this machine can run.
+#[inline]
+pub fn chosen() -> Kernel {
+    static CHOSEN: AtomicU8 = AtomicU8::new(0);
+    match CHOSEN.load(Ordering::Relaxed) {
+        1 => Kernel::Portable,
+        2 => Kernel::Avx2,
+        3 => Kernel::Avx512,
+        4 => Kernel::Neon,
+        _ => choose(&CHOSEN),
+    }
+}
+
+#[cold]
+fn choose(chosen: &AtomicU8) -> Kernel {
+    let kernel = available().next().unwrap_or(Kernel::Portable);
+    chosen.store(kernel as u8, Ordering::Relaxed);
+    kernel
+}
+
+/// An unsigned integer that the kernels can count.
+pub trait Counted: Copy {
+    /// The next larger value, if there is one.
+    fn successor(self) -> Option<Self>;
+
+    /// How many of the `n` integers stored at `lanes`, in native byte order and at any alignment, are less than `key`.
+    ///
+    /// # Safety
+    /// `n` integers can be read at `lanes`, and this machine supports `kernel`.
+    unsafe fn less(kernel: Kernel, lanes: *const u8, n: usize, key: Self) -> usize;
+}
+
+/// How many of the `n` lanes stored from `bytes[at]` on are less than `key`. Lanes outside `bytes` do not count.
+#[inline]
+pub fn count_less<L: Counted>(bytes: &[u8], at: usize, n: usize, key: L) -> usize {
+    count_supported(chosen(), bytes, at, n, key)
+}
+
+/// How many of the `n` lanes stored from `bytes[at]` on are `key` or less. Lanes outside `bytes` do not count.
+#[inline]
+pub fn count_less_equal<L: Counted>(bytes: &[u8], at: usize, n: usize, key: L) -> usize {
+    match key.successor() {
+        Some(next) => count_less(bytes, at, n, next),
+        None => clamp::<L>(bytes, at, n),
+    }
+}
+
+/// As [`count_less`], with a kernel of the caller's choice.
+///
+/// # Panics
+/// If this machine does not support `kernel`.
+#[inline]
+pub fn count_less_with<L: Counted>(
+    kernel: Kernel,
+    bytes: &[u8],
+    at: usize,
+    n: usize,
+    key: L,
+) -> usize {
+    assert!(kernel.supported(), "this machine has no {kernel:?}");
+    count_supported(kernel, bytes, at, n, key)
+}
+
+#[inline]
+fn count_supported<L: Counted>(kernel: Kernel, bytes: &[u8], at: usize, n: usize, key: L) -> usize {
+    let n = clamp::<L>(bytes, at, n);
+    if n == 0 {
+        return 0;
+    }
+    // SAFETY: n > 0 lanes fit behind `at` (`clamp`), so `at` is inside too; the callers know the kernel is supported.
+    unsafe { L::less(kernel, bytes.as_ptr().add(at), n, key) }
+}
+
+/// The count of lanes that can be read, so that no count found in a damaged page leads outside it.
+#[inline]
+fn clamp<L>(bytes: &[u8], at: usize, n: usize) -> usize {
+    n.min(bytes.len().saturating_sub(at) / size_of::<L>())
+}
+
+/// Asks the processor to bring the cache line at `line` closer. Never faults, whatever the address.
+#[inline]
+pub fn prefetch(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint; it reads nothing and cannot fault.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch is a hint; it reads nothing and cannot fault.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = line;
+}
+
+macro_rules! counted {
+    ($lane:ident) => {
+        impl Counted for $lane {
+            #[inline]
+            fn successor(self) -> Option<Self> {
+                self.checked_add(1)
+            }
+
+            #[inline]
+            unsafe fn less(kernel: Kernel, lanes: *const u8, n: usize, key: Self) -> usize {
+                // SAFETY: the caller's promises are those of every kernel.
+                unsafe {
+                    match kernel {
+                        #[cfg(target_arch = "x86_64")]
+                        Kernel::Avx512 => avx512::$lane(lanes, n, key),
+                        #[cfg(target_arch = "x86_64")]
+                        Kernel::Avx2 => avx2::$lane(lanes, n, key),
+                        #[cfg(target_arch = "aarch64")]
+                        Kernel::Neon => neon::$lane(lanes, n, key),
+                        _ => portable(lanes, n, key),
+                    }
+                }
+            }
+        }
+    };
+}
+
+counted!(u32);
+counted!(u64);
+counted!(u128);
+
+/// # Safety
+/// `n` lanes can be read at `lanes`.
+unsafe fn portable<L: Counted + Ord>(lanes: *const u8, n: usize, key: L) -> usize {
+    let lanes: *const L = lanes.cast();
+    // SAFETY: i < n.
+    let less = |i| unsafe { lanes.add(i).read_unaligned() } < key;
+    (0..n).map(|i| usize::from(less(i))).sum()
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use core::arch::x86_64::*;
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
+        let key = _mm512_set1_epi32(key as i32);
+        let mut count = 0;
+        for i in (0..n).step_by(16) {
+            let wanted = _bzhi_u32(0xFFFF, (n - i).min(16) as u32) as __mmask16;
+            // SAFETY: the mask keeps the load within the n lanes.
+            let part = unsafe { _mm512_maskz_loadu_epi32(wanted, lanes.add(i * 4).cast()) };
+            count += _mm512_mask_cmplt_epu32_mask(wanted, part, key).count_ones();
+        }
+        count as usize
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
+        let key = _mm512_set1_epi64(key as i64);
+        let mut count = 0;
+        for i in (0..n).step_by(8) {
+            let wanted = _bzhi_u32(0xFF, (n - i).min(8) as u32) as __mmask8;
+            // SAFETY: the mask keeps the load within the n lanes.
+            let part = unsafe { _mm512_maskz_loadu_epi64(wanted, lanes.add(i * 8).cast()) };
+            count += _mm512_mask_cmplt_epu64_mask(wanted, part, key).count_ones();
+        }
+        count as usize
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn u128(lanes: *const u8, n: usize, key: u128) -> usize {
+        let (high, low) = ((key >> 64) as i64, key as i64);
+        let key = _mm512_set_epi64(high, low, high, low, high, low, high, low);
+        let mut count = 0;
+        for i in (0..n).step_by(4) {
+            let wanted = _bzhi_u32(0xFF, 2 * (n - i).min(4) as u32) as __mmask8;
+            // SAFETY: the mask keeps the load within the n lanes.
+            let part = unsafe { _mm512_maskz_loadu_epi64(wanted, lanes.add(i * 16).cast()) };
+            let less = _mm512_mask_cmplt_epu64_mask(wanted, part, key);
+            let equal = _mm512_mask_cmpeq_epu64_mask(wanted, part, key);
+            // A lane's low half has the even bit, its high half the odd bit above it.
+            count += ((less | (equal & (less << 1))) & 0b1010_1010).count_ones();
+        }
+        count as usize
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use core::arch::x86_64::*;
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
+        // AVX2 compares signed integers only: turning the top bit over maps one order to the other.
+        let sign = _mm256_set1_epi32(i32::MIN);
+        let key = _mm256_xor_si256(_mm256_set1_epi32(key as i32), sign);
+        let less = |part| {
+            let less = _mm256_cmpgt_epi32(key, _mm256_xor_si256(part, sign));
+            _mm256_movemask_ps(_mm256_castsi256_ps(less)) as u32
+        };
+        let (whole, rest) = (n & !7, n & 7);
+        let mut count = 0;
+        for i in (0..whole).step_by(8) {
+            // SAFETY: i + 8 <= n.
+            count += less(unsafe { _mm256_loadu_si256(lanes.add(i * 4).cast()) }).count_ones();
+        }
+        let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let wanted = _mm256_cmpgt_epi32(_mm256_set1_epi32(rest as i32), places);
+        // SAFETY: the mask keeps the load within the n lanes.
+        let part = unsafe { _mm256_maskload_epi32(lanes.add(whole * 4).cast(), wanted) };
+        count += _bzhi_u32(less(part), rest as u32).count_ones();
+        count as usize
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
+        let sign = _mm256_set1_epi64x(i64::MIN);
+        let key = _mm256_xor_si256(_mm256_set1_epi64x(key as i64), sign);
+        let less = |part| {
+            let less = _mm256_cmpgt_epi64(key, _mm256_xor_si256(part, sign));
+            _mm256_movemask_pd(_mm256_castsi256_pd(less)) as u32
+        };
+        let (whole, rest) = (n & !3, n & 3);
+        let mut count = 0;
+        for i in (0..whole).step_by(4) {
+            // SAFETY: i + 4 <= n.
+            count += less(unsafe { _mm256_loadu_si256(lanes.add(i * 8).cast()) }).count_ones();
+        }
+        let places = _mm256_setr_epi64x(0, 1, 2, 3);
+        let wanted = _mm256_cmpgt_epi64(_mm256_set1_epi64x(rest as i64), places);
+        // SAFETY: the mask keeps the load within the n lanes.
+        let part = unsafe { _mm256_maskload_epi64(lanes.add(whole * 8).cast(), wanted) };
+        count += _bzhi_u32(less(part), rest as u32).count_ones();
+        count as usize
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    pub unsafe fn u128(lanes: *const u8, n: usize, key: u128) -> usize {
+        let sign = _mm256_set1_epi64x(i64::MIN);
+        let (high, low) = ((key >> 64) as i64, key as i64);
+        let key = _mm256_xor_si256(_mm256_set_epi64x(high, low, high, low), sign);
+        let less = |part| {
+            let part = _mm256_xor_si256(part, sign);
+            let less = _mm256_castsi256_pd(_mm256_cmpgt_epi64(key, part));
+            let equal = _mm256_castsi256_pd(_mm256_cmpeq_epi64(key, part));
+            let (less, equal) = (_mm256_movemask_pd(less), _mm256_movemask_pd(equal));
+            // A lane's low half has the even bit, its high half the odd bit above it.
+            ((less | (equal & (less << 1))) & 0b1010) as u32
+        };
+        let mut count = 0;
+        for i in (0..n & !1).step_by(2) {
+            // SAFETY: i + 2 <= n.
+            count += less(unsafe { _mm256_loadu_si256(lanes.add(i * 16).cast()) }).count_ones();
+        }
+        if n & 1 == 1 {
+            // SAFETY: the last lane is one of the n.
+            let last = unsafe { _mm_loadu_si128(lanes.add((n - 1) * 16).cast()) };
+            count += (less(_mm256_zextsi128_si256(last)) & 0b11).count_ones();
+        }
+        count as usize
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use core::arch::aarch64::*;
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
+        let whole = n & !3;
+        // SAFETY: only whole vectors below n, then the lanes from there to n, are read; NEON is part of AArch64.
+        unsafe {
+            let keys = vdupq_n_u32(key);
+            let mut counts = vdupq_n_u32(0);
+            for i in (0..whole).step_by(4) {
+                let part = vreinterpretq_u32_u8(vld1q_u8(lanes.add(i * 4)));
+                // A lane that is less is all ones, which is minus one.
+                counts = vsubq_u32(counts, vcltq_u32(part, keys));
+            }
+            vaddvq_u32(counts) as usize + super::portable(lanes.add(whole * 4), n - whole, key)
+        }
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
+        let whole = n & !1;
+        // SAFETY: only whole vectors below n, then the lanes from there to n, are read; NEON is part of AArch64.
+        unsafe {
+            let keys = vdupq_n_u64(key);
+            let mut counts = vdupq_n_u64(0);
+            for i in (0..whole).step_by(2) {
+                let part = vreinterpretq_u64_u8(vld1q_u8(lanes.add(i * 8)));
+                counts = vsubq_u64(counts, vcltq_u64(part, keys));
+            }
+            vaddvq_u64(counts) as usize + super::portable(lanes.add(whole * 8), n - whole, key)
+        }
+    }
+
+    /// Two halves to a lane leave NEON nothing to win.
+    ///
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    pub unsafe fn u128(lanes: *const u8, n: usize, key: u128) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { super::portable(lanes, n, key) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Lane;
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
+    /// More lanes than any kernel takes at once, several times over.
+    const MOST: usize = 130;
+
+    /// The lanes stored at an odd place, with lanes around them that must not be counted.
+    fn stored<L: Lane>(lanes: &[L], at: usize, around: L) -> Vec<u8> {
+        let mut bytes = vec![0; at + (lanes.len() + 16) * L::SIZE];
+        for place in 0..16 {
+            around.write(&mut bytes, at + (lanes.len() + place) * L::SIZE);
+        }
+        for (place, lane) in lanes.iter().enumerate() {
+            lane.write(&mut bytes, at + place * L::SIZE);
+        }
+        bytes
+    }
+
+    /// All kernels, and the chosen one, against a plain count of the first `n` lanes, for every `n`.
+    fn check<L: Lane>(lanes: &[L], keys: &[L]) {
+        for (at, around) in [(0, L::MIN), (1, L::MAX), (7, L::MIN), (61, L::MAX)] {
+            let bytes = stored(lanes, at, around);
+            for n in 0..=lanes.len() {
+                let used = &lanes[..n];
+                for &key in keys {
+                    let less = used.iter().filter(|lane| **lane < key).count();
+                    let less_equal = used.iter().filter(|lane| **lane <= key).count();
+                    for kernel in available() {
+                        let counted = count_less_with(kernel, &bytes, at, n, key);
+                        assert_eq!(counted, less, "{kernel:?} {at} {n} {key:?} {used:?}");
+                    }
+                    assert_eq!(L::count_less(&bytes, at, n, key), less);
+                    assert_eq!(L::count_less_equal(&bytes, at, n, key), less_equal);
+                }
+            }
+        }
+    }
+
+    /// Values at which a kernel could take one order, or one half of a lane, for another.
+    fn extremes<L: Lane>() -> Vec<L> {
+        let bits = 8 * L::SIZE as u32;
+        let edges = [0, bits / 4, bits / 2, bits - 1, bits].map(|bit| match bit {
+            128 => 0,
+            _ => 1u128 << bit,
+        });
+        let near = edges
+            .iter()
+            .flat_map(|e| [e.wrapping_sub(1), *e, e.wrapping_add(1)]);
+        near.map(L::from_u128).collect()
+    }
+
+    fn random<L: Lane>(rng: &mut StdRng) -> L {
+        L::from_u128(rng.random::<u128>() >> rng.random_range(0..128))
+    }
+
+    fn all_inputs<L: Lane>() {
+        let mut rng = StdRng::seed_from_u64(8 * L::SIZE as u64);
+        let extremes = extremes::<L>();
+        let mut unsorted: Vec<L> = (0..MOST).map(|_| random(&mut rng)).collect();
+        let mut keys = extremes.clone();
+        keys.extend_from_slice(&unsorted[..8]);
+        check(&unsorted, &keys);
+        unsorted.sort();
+        check(&unsorted, &keys);
+        let cycled: Vec<L> = extremes.iter().copied().cycle().take(MOST).collect();
+        check(&cycled, &extremes);
+        for &lane in &extremes {
+            check(&[lane; 40], &extremes);
+        }
+    }
+
+    #[test]
+    fn u32_kernels_agree() {
+        all_inputs::<u32>();
+    }
+
+    #[test]
+    fn u64_kernels_agree() {
+        all_inputs::<u64>();
+    }
+
+    #[test]
+    fn u128_kernels_agree() {
+        all_inputs::<u128>();
+    }
+
+    fn stays_inside<L: Lane>() {
+        let bytes = vec![0; 64];
+        let fit = 64 / L::SIZE;
+        for n in [fit + 1, usize::MAX / L::SIZE, usize::MAX] {
+            for at in [0, 1, 63, 64, 65, usize::MAX] {
+                let left = 64usize.saturating_sub(at) / L::SIZE;
+                assert_eq!(L::count_less(&bytes, at, n, L::MAX), left);
+                assert_eq!(L::count_less_equal(&bytes, at, n, L::MAX), left);
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_outside_do_not_count() {
+        stays_inside::<u32>();
+        stays_inside::<u64>();
+        stays_inside::<u128>();
+    }
+
+    /// Zeroes, behind which memory may not be read. Never unmapped.
+    #[cfg(target_os = "linux")]
+    fn zeroes_before_a_guard() -> &'static [u8] {
+        use core::ffi::{c_int, c_long, c_void};
+        unsafe extern "C" {
+            fn mmap(
+                at: *mut c_void,
+                len: usize,
+                protection: c_int,
+                flags: c_int,
+                file: c_int,
+                offset: c_long,
+            ) -> *mut c_void;
+            fn mprotect(at: *mut c_void, len: usize, protection: c_int) -> c_int;
+        }
+        const LEN: usize = 1 << 16;
+        const READ: c_int = 1;
+        const NONE: c_int = 0;
+        const PRIVATE_ANONYMOUS: c_int = 0x22;
+        // SAFETY: a new mapping, of which the first half stays readable for good.
+        unsafe {
+            let at = mmap(
+                core::ptr::null_mut(),
+                2 * LEN,
+                READ,
+                PRIVATE_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(at as isize, -1, "mmap");
+            assert_eq!(mprotect(at.byte_add(LEN), LEN, NONE), 0, "mprotect");
+            core::slice::from_raw_parts(at.cast(), LEN)
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn no_kernel_reads_past_the_last_lane() {
+        let bytes = zeroes_before_a_guard();
+        for kernel in available() {
+            for n in 0..=70 {
+                let at = |size: usize| bytes.len() - n * size;
+                assert_eq!(count_less_with(kernel, bytes, at(4), n, 1u32), n);
+                assert_eq!(count_less_with(kernel, bytes, at(8), n, 1u64), n);
+                assert_eq!(count_less_with(kernel, bytes, at(16), n, 1u128), n);
+            }
+        }
+    }
+
+    #[test]
+    fn the_chosen_kernel_is_the_fastest_available() {
+        assert_eq!(Some(chosen()), available().next());
+        assert_eq!(chosen(), chosen());
+        assert!(available().any(|kernel| kernel == Kernel::Portable));
+    }
+
+    #[test]
+    #[should_panic(expected = "this machine has no")]
+    fn a_missing_kernel_is_refused() {
+        let missing = Kernel::ALL.into_iter().find(|kernel| !kernel.supported());
+        count_less_with(missing.expect("no machine has all"), &[0; 4], 0, 1, 1u32);
+    }
+
+    #[test]
+    fn prefetch_takes_any_address() {
+        let line = [0u8; 64];
+        prefetch(line.as_ptr());
+        prefetch(core::ptr::null());
+        prefetch(usize::MAX as *const u8);
+    }
+}

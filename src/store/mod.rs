@@ -1,0 +1,103 @@
+//! What the engine asks of the place its pages live in.
+
+use crate::change::Change;
+
+/// Bytes in a page. PostgreSQL's `BLCKSZ`, asserted by the access method.
+pub const PAGE_SIZE: usize = 8192;
+/// A page's place in the index file.
+pub type Block = u32;
+/// One page, as stored.
+pub type PageBytes = [u8; PAGE_SIZE];
+
+/// The meta page.
+pub const META: Block = 0;
+/// The root page: it never moves, it grows in place (docs/design.md, "The root").
+pub const ROOT: Block = 1;
+/// "No such page", in sibling links.
+pub const NO_BLOCK: Block = 0;
+
+/// Why an operation could not be done. Small and without a destructor, so that it can cross frames a server error
+/// jumps over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The page's bytes contradict the format or the tree. `ERRCODE_INDEX_CORRUPTED` in the server.
+    Corrupt {
+        /// The page that is wrong.
+        block: Block,
+        /// What is wrong with it, to complete the sentence "index … block …: …".
+        what: &'static str,
+    },
+    /// The page says it was written in a format this version does not know.
+    UnknownFormat {
+        /// The page that says so.
+        block: Block,
+        /// The format version it names.
+        format: u8,
+    },
+}
+
+/// The engine's result type.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// How a page is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Readers share the page.
+    Share,
+    /// One writer has the page.
+    Exclusive,
+}
+
+/// Pages of one index, pinned, locked and changed atomically.
+///
+/// Nothing here owns a destructor: pins and locks are given back by hand, and a server that aborts a transaction gives
+/// them all back itself. An implementation may leave a call by unwinding or jumping (an I/O error, a cancel), which is
+/// why the engine keeps no destructor alive across one. When the engine returns an [`Error`], locks and pins may still
+/// be held: the caller aborts.
+pub trait PageStore {
+    /// A pinned page: it stays in memory until [`unpin`](PageStore::unpin).
+    type Pin: Copy + PartialEq + core::fmt::Debug;
+
+    /// Pins a page. No lock is taken. A block beyond the end of the file is [`Error::Corrupt`].
+    fn pin(&self, block: Block) -> Result<Self::Pin>;
+    /// Gives a pin back. The page must not be locked.
+    fn unpin(&self, pin: Self::Pin);
+    /// The pinned page's block number.
+    fn block(&self, pin: Self::Pin) -> Block;
+    /// Waits for a content lock on a pinned page.
+    fn lock(&self, pin: Self::Pin, mode: Mode);
+    /// Waits until the caller's pin is the only one and takes the exclusive lock. No content lock may be held.
+    fn lock_cleanup(&self, pin: Self::Pin);
+    /// Gives the content lock back; the pin stays.
+    fn unlock(&self, pin: Self::Pin);
+    /// The page's bytes. The caller holds a content lock for as long as it looks at them.
+    fn bytes(&self, pin: Self::Pin) -> &PageBytes;
+    /// A page for new content, pinned and exclusively locked: all zero or marked deleted, from the free space map or
+    /// the end of the file. It stays as it is unless a [`commit`](PageStore::commit) writes it.
+    fn allocate(&self) -> Result<Self::Pin>;
+    /// Notes in the free space map that a deleted page can be used again. Not logged, may be lost.
+    fn free(&self, block: Block);
+    /// Pages in the file now.
+    fn block_count(&self) -> Block;
+    /// Applies a validated change to its pages, all exclusively locked by the caller, and logs it, as one atomic act.
+    /// Locks and pins stay.
+    fn commit(&self, change: &Change<'_, Self::Pin>);
+    /// Sets the dead bit of entries (bytes at `offsets` in the page get `mask` by an atomic OR), a hint that need not
+    /// be logged. The caller holds at least a share lock.
+    fn set_hint(&self, pin: Self::Pin, offsets: &[u16], mask: u8);
+    /// The page's position in the log, to notice that it changed. The caller holds a content lock.
+    fn lsn(&self, pin: Self::Pin) -> u64;
+    /// Gives the server a chance to cancel. No content lock is held.
+    fn check_interrupts(&self);
+    /// A reader is about to look at this leaf page (share-locked): predicate locks go here.
+    fn note_read(&self, _pin: Self::Pin) {}
+    /// Entries of `from` moved to `to`: predicate locks follow. Both are exclusively locked.
+    fn note_split(&self, _from: Block, _to: Block) {}
+    /// The key space of `from` went to `to`: predicate locks follow. Both are exclusively locked.
+    fn note_merge(&self, _from: Block, _to: Block) {}
+    /// A writer is about to insert into this leaf page (exclusively locked): serializable conflicts are raised here.
+    fn note_insert(&self, _pin: Self::Pin) {}
+    /// Asks the hardware for a line of a page that is about to be read. `page` need not be valid.
+    #[inline(always)]
+    fn prefetch(&self, _pin: Self::Pin) {}
+}
