@@ -6,7 +6,7 @@ PG_CONFIG := pg_config
 SERVER := postgresql-15 postgresql-server-dev-15
 endif
 
-BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(if $(FIGURE),--figure $(FIGURE))
+BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(foreach figure,$(FIGURE),--figure $(figure))
 
 .PHONY: help packages test-packages install test test-matrix demo bench clean
 

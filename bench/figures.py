@@ -28,7 +28,7 @@ def figure(name, what, target=None, unit="ms", weight=1.0, note=""):
     return register
 
 
-@figure("probe", "nested-loop index-only probe of 1 M random keys", target=0.50, weight=37)
+@figure("probe", "nested-loop index-only probe of 1 M random keys", target=0.50, weight=40)
 def probe(bench):
     bench.session.query("CREATE TABLE IF NOT EXISTS probes (k int4)")
     bench.session.query("TRUNCATE probes")
@@ -60,12 +60,12 @@ def size_int4(bench):
     return bench.once(lambda method: bench.size(bench.indexed("int4", method)))
 
 
-@figure("size_int8", "size of an int8 index, built at fill 90", target=0.76, unit="bytes", weight=8)
+@figure("size_int8", "size of an int8 index, built at fill 90", target=0.76, unit="bytes", weight=6)
 def size_int8(bench):
     return bench.once(lambda method: bench.size(bench.indexed("int8", method)))
 
 
-@figure("size_uuid", "size of a uuid index, built at fill 90", target=0.86, unit="bytes", weight=12)
+@figure("size_uuid", "size of a uuid index, built at fill 90", target=0.86, unit="bytes", weight=10)
 def size_uuid(bench):
     return bench.once(lambda method: bench.size(bench.indexed("uuid", method)))
 
@@ -120,7 +120,7 @@ def build_64mb(bench):
     return time_build(bench, "64MB")
 
 
-@figure("vacuum", "VACUUM after deleting 30 % at random, the index's share", target=1.0, weight=80,
+@figure("vacuum", "VACUUM after deleting 30 % at random, the index's share", target=1.0, weight=60,
         note="time with the index less time without")
 def vacuum(bench):
     def run(arm, _):

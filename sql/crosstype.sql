@@ -36,14 +36,16 @@ BEGIN
     tab := tab || k.type;
     EXECUTE format('CREATE TABLE %s (id serial, v %s)', tab, k.type);
     FOREACH value IN ARRAY string_to_array(k.stored, ';') LOOP
-      EXECUTE format('INSERT INTO %s (v) SELECT %s FROM generate_series(1, %s) i',
-                     tab, value, CASE WHEN value ~ '\mi\M' THEN 600 ELSE 3 END);
+      -- Local times that clocks skip are in no consistent order with timestamptz, for btree neither.
+      EXECUTE format($q$INSERT INTO %s (v) SELECT v FROM generate_series(1, %s) i, CAST(%s AS %s) v
+                         WHERE v::text !~ '^(2024-03-31 02|2011-12-30).*:..$' OR v IS NULL$q$, tab, CASE WHEN value ~ '\mi\M' THEN 600 ELSE 3 END, value, k.type);
     END LOOP;
   END LOOP;
   EXECUTE format('CREATE INDEX asc_%1$s_idx ON asc_%1$s USING fpbtree (v)', k.type);
   EXECUTE format('CREATE INDEX desc_%1$s_idx ON desc_%1$s USING fpbtree (v DESC NULLS LAST)', k.type);
 END $$;
 SET timezone = 'UTC';
+SET datestyle = 'ISO';
 SELECT count(set_up(k)) FROM kind k;
 CREATE FUNCTION conditions(k kind) RETURNS TABLE (bound text, condition text) LANGUAGE sql AS $$
   WITH value AS (
@@ -125,3 +127,4 @@ SELECT 'DROP TABLE ' || string_agg(tablename, ', ') FROM pg_tables WHERE tablena
 DROP FUNCTION set_up, conditions, check_rows, check_join;
 DROP TABLE kind, bound;
 RESET timezone;
+RESET datestyle;

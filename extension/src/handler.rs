@@ -3,18 +3,20 @@
 use core::ffi::c_int;
 
 use pgrx::PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION;
-use pgrx::pg_sys::{self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexPath, Oid, PlannerInfo, Selectivity};
+use pgrx::pg_sys::{
+    self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexPath, Oid, PlannerInfo, Selectivity,
+};
 use pgrx::{PgLogLevel, pg_guard};
 
 use crate::server::{self, raw};
 use crate::{build, column, index, insert, options, scan, vacuum};
 
 /// Support function 1: the order.
-const ORDER_FUNCTION: i16 = 1;
+pub const ORDER_FUNCTION: i16 = 1;
 /// Support function 5: options of an operator class.
 const OPTIONS_FUNCTION: u16 = 5;
 /// The numbers up to this one keep btree's meaning, on every version (it has 6 from 18 on).
-const SUPPORT_FUNCTIONS: u16 = 6;
+pub const SUPPORT_FUNCTIONS: u16 = 6;
 
 /// What we can do, and how it is called.
 const ROUTINE: IndexAmRoutine = IndexAmRoutine {
@@ -47,8 +49,8 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amusemaintenanceworkmem: false,
     #[cfg(not(feature = "pg15"))]
     amsummarizing: false,
-    amparallelvacuumoptions: (pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL | pg_sys::VACUUM_OPTION_PARALLEL_COND_CLEANUP)
-        as u8,
+    amparallelvacuumoptions: (pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL
+        | pg_sys::VACUUM_OPTION_PARALLEL_COND_CLEANUP) as u8,
     amkeytype: Oid::INVALID,
     ambuild: Some(build::ambuild),
     ambuildempty: Some(build::ambuildempty),
@@ -121,6 +123,7 @@ unsafe extern "C-unwind" fn amgettreeheight(rel: pg_sys::Relation) -> c_int {
 }
 
 /// Estimates a scan as btree would: it reads the same number of rows in the same order.
+#[allow(clippy::too_many_arguments)] // The server's signature.
 #[pg_guard]
 unsafe extern "C-unwind" fn amcostestimate(
     root: *mut PlannerInfo,
@@ -141,7 +144,16 @@ unsafe extern "C-unwind" fn amcostestimate(
             (*info).tree_height = tree_height(rel);
             raw::index_close(rel, pg_sys::NoLock as c_int);
         }
-        raw::btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
+        raw::btcostestimate(
+            root,
+            path,
+            loop_count,
+            startup_cost,
+            total_cost,
+            selectivity,
+            correlation,
+            pages,
+        );
     }
 }
 
@@ -157,7 +169,10 @@ unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
 unsafe fn orders_lanes(class: Oid) -> bool {
     // SAFETY: btvalidate() found the class; catalog lookups.
     unsafe {
-        let (family, input) = (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class));
+        let (family, input) = (
+            pg_sys::get_opclass_family(class),
+            pg_sys::get_opclass_input_type(class),
+        );
         let order = raw::get_opfamily_proc(family, input, input, ORDER_FUNCTION);
         if column::column_type(order).is_some() {
             return true;
@@ -165,8 +180,13 @@ unsafe fn orders_lanes(class: Oid) -> bool {
         server::report(
             PgLogLevel::INFO,
             ERRCODE_INVALID_OBJECT_DEFINITION,
-            format_args!("operator class {} orders its values in a way fpbtree does not know", class.to_u32()),
-            Some(format_args!("Only the comparison functions of the built-in fixed-width types are known.")),
+            format_args!(
+                "operator class {} orders its values in a way fpbtree does not know",
+                class.to_u32()
+            ),
+            Some(format_args!(
+                "Only the comparison functions of the built-in fixed-width types are known."
+            )),
             None,
         );
         false

@@ -71,5 +71,6 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
 /// `rel` is an open index of ours.
 pub unsafe fn fillfactor(rel: Relation) -> i32 {
     // SAFETY: rd_options is null or what `amoptions` made.
-    unsafe { (*rel).rd_options.cast::<Options>().as_ref() }.map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
+    unsafe { (*rel).rd_options.cast::<Options>().as_ref() }
+        .map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
 }

@@ -8,11 +8,11 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt;
 
-use pgrx::{PgLogLevel, PgSqlErrorCode};
 use pgrx::pg_sys::{
-    self, BlockNumber, Buffer, Datum, FmgrInfo, ForkNumber, IndexBuildCallback, IndexInfo, LOCKMODE,
-    Oid, Relation, Size, Snapshot, XLogRecPtr,
+    self, BlockNumber, Buffer, Datum, FmgrInfo, ForkNumber, IndexBuildCallback, IndexInfo,
+    LOCKMODE, Oid, Relation, Size, Snapshot, XLogRecPtr,
 };
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 /// Which file a relation is stored in.
 #[cfg(feature = "pg15")]
@@ -59,7 +59,6 @@ pub mod raw {
         ) -> pg_sys::PrefetchBufferResult;
         pub fn ReleaseBuffer(buffer: Buffer);
         pub fn UnlockReleaseBuffer(buffer: Buffer);
-        pub fn IncrBufferRefCount(buffer: Buffer);
         pub fn LockBuffer(buffer: Buffer, mode: c_int);
         pub fn LockBufferForCleanup(buffer: Buffer);
         pub fn ConditionalLockBuffer(buffer: Buffer) -> bool;
@@ -69,7 +68,10 @@ pub mod raw {
         pub fn BufferGetLSNAtomic(buffer: Buffer) -> XLogRecPtr;
 
         // The file and its free space map.
-        pub fn RelationGetNumberOfBlocksInFork(rel: Relation, fork: ForkNumber::Type) -> BlockNumber;
+        pub fn RelationGetNumberOfBlocksInFork(
+            rel: Relation,
+            fork: ForkNumber::Type,
+        ) -> BlockNumber;
         pub fn LockRelationForExtension(rel: Relation, mode: LOCKMODE);
         pub fn UnlockRelationForExtension(rel: Relation, mode: LOCKMODE);
         pub fn GetFreeIndexPage(rel: Relation) -> BlockNumber;
@@ -93,10 +95,13 @@ pub mod raw {
 
         // Predicate locks.
         pub fn PredicateLockPage(rel: Relation, block: BlockNumber, snapshot: Snapshot);
-        pub fn PredicateLockRelation(rel: Relation, snapshot: Snapshot);
         pub fn PredicateLockPageSplit(rel: Relation, old: BlockNumber, new: BlockNumber);
         pub fn PredicateLockPageCombine(rel: Relation, old: BlockNumber, new: BlockNumber);
-        pub fn CheckForSerializableConflictIn(rel: Relation, tid: *mut pg_sys::ItemPointerData, block: BlockNumber);
+        pub fn CheckForSerializableConflictIn(
+            rel: Relation,
+            tid: *mut pg_sys::ItemPointerData,
+            block: BlockNumber,
+        );
 
         // Interrupts, delays, statistics, old snapshots.
         pub fn ProcessInterrupts();
@@ -123,7 +128,12 @@ pub mod raw {
         pub fn palloc0(size: Size) -> *mut c_void;
         pub fn pfree(pointer: *mut c_void);
         pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
-        pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;
+        pub fn FunctionCall2Coll(
+            info: *mut FmgrInfo,
+            collation: Oid,
+            first: Datum,
+            second: Datum,
+        ) -> Datum;
         pub fn get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
         pub fn index_open(index: Oid, mode: LOCKMODE) -> Relation;
         pub fn index_close(rel: Relation, mode: LOCKMODE);
@@ -149,9 +159,15 @@ pub mod raw {
         );
         pub fn btvalidate(class: Oid) -> bool;
         #[cfg(feature = "pg18")]
-        pub fn bttranslatestrategy(strategy: pg_sys::StrategyNumber, family: Oid) -> pg_sys::CompareType::Type;
+        pub fn bttranslatestrategy(
+            strategy: pg_sys::StrategyNumber,
+            family: Oid,
+        ) -> pg_sys::CompareType::Type;
         #[cfg(feature = "pg18")]
-        pub fn bttranslatecmptype(compare: pg_sys::CompareType::Type, family: Oid) -> pg_sys::StrategyNumber;
+        pub fn bttranslatecmptype(
+            compare: pg_sys::CompareType::Type,
+            family: Oid,
+        ) -> pg_sys::StrategyNumber;
     }
 
     /// What VACUUM does between two pages: a cancel, or its cost-based sleep.
@@ -211,7 +227,8 @@ impl Text {
         made
     }
 
-    fn as_c_str(&self) -> &CStr {
+    /// The text, as the server takes it.
+    pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 }
@@ -222,7 +239,11 @@ impl fmt::Write for Text {
         let cut = text.floor_char_boundary(room);
         self.bytes[self.length..self.length + cut].copy_from_slice(&text.as_bytes()[..cut]);
         self.length += cut;
-        if cut == text.len() { Ok(()) } else { Err(fmt::Error) }
+        if cut == text.len() {
+            Ok(())
+        } else {
+            Err(fmt::Error)
+        }
     }
 }
 
@@ -252,7 +273,9 @@ pub fn report(
     hint: Option<fmt::Arguments<'_>>,
 ) {
     let texts = [Some(message), detail, hint].map(|text| text.map(Text::new));
-    let texts = texts.each_ref().map(|text| text.as_ref().map(Text::as_c_str));
+    let texts = texts
+        .each_ref()
+        .map(|text| text.as_ref().map(Text::as_c_str));
     // SAFETY: the texts live on this frame's stack, which owns no destructor should the report jump.
     unsafe { raw::report(level as c_int, sqlstate as c_int, texts) };
 }
@@ -319,7 +342,10 @@ pub unsafe fn page(buffer: Buffer) -> *mut u8 {
 #[inline]
 pub unsafe fn set_lsn(page: *mut u8, lsn: XLogRecPtr) {
     // SAFETY: every page starts with its LSN, high half first.
-    unsafe { page.cast::<[u32; 2]>().write([(lsn >> 32) as u32, lsn as u32]) };
+    unsafe {
+        page.cast::<[u32; 2]>()
+            .write([(lsn >> 32) as u32, lsn as u32])
+    };
 }
 
 /// Where a relation is stored.
@@ -428,25 +454,6 @@ pub unsafe fn count_index_scan(rel: Relation) {
     }
 }
 
-/// Counts index entries returned, for a bitmap scan (the server counts those of other scans).
-///
-/// # Safety
-/// `rel` is open.
-#[inline]
-pub unsafe fn count_index_tuples(rel: Relation, entries: i64) {
-    // SAFETY: by this function's contract.
-    if let Some(status) = unsafe { statistics(rel) } {
-        #[cfg(feature = "pg15")]
-        {
-            status.t_counts.t_tuples_returned += entries;
-        }
-        #[cfg(not(feature = "pg15"))]
-        {
-            status.counts.tuples_returned += entries;
-        }
-    }
-}
-
 /// `table_index_build_scan`: calls back for every heap tuple the index must have, and returns how many heap tuples
 /// there are.
 ///
@@ -477,6 +484,32 @@ pub unsafe fn table_index_build_scan(
             state,
             core::ptr::null_mut(),
         )
+    }
+}
+
+/// Calls back for every heap tuple that `snapshot` sees and the index must have.
+///
+/// # Safety
+/// `info` is a concurrent build's; `state` is what `callback` expects. May raise, and runs user code.
+pub unsafe fn table_index_check_scan(
+    heap: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    snapshot: Snapshot,
+    callback: IndexBuildCallback,
+    state: *mut c_void,
+) {
+    // SAFETY: the headers' inline functions; every table method has these callbacks. The scan ends in the first.
+    unsafe {
+        let method = &*(*heap).rd_tableam;
+        let (Some(begin), Some(run)) = (method.scan_begin, method.index_build_range_scan) else {
+            unreachable!("a table access method without scans")
+        };
+        let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
+            | pg_sys::ScanOptions::SO_ALLOW_STRAT
+            | pg_sys::ScanOptions::SO_ALLOW_SYNC;
+        let scan = begin(heap, snapshot, 0, core::ptr::null_mut(), core::ptr::null_mut(), flags);
+        run(heap, index, info, true, false, false, 0, INVALID_BLOCK, callback, state, scan);
     }
 }
 

@@ -21,35 +21,60 @@ const _: () = assert!(MOST_BLOCKS <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
 const ORDINARY_READ_EVERY: u32 = 64;
 
 /// Where a page was seen last. Any content is a safe hint; zero is "nowhere".
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-pub struct Remembered {
+#[derive(Clone, Copy)]
+struct Remembered {
+    index: u32,
     block: Block,
     buffer: Buffer,
     finds: u32,
 }
 
-/// Buffers remembered by block, direct mapped. Plain memory: a zeroed allocation is an empty table.
-pub type RememberedBuffers = [Remembered; 256];
+/// Slots for remembered pages, of all indexes together, chosen by index and block.
+const REMEMBERED: usize = 4096;
+
+/// What this server process remembers of where pages are.
+struct Memory(UnsafeCell<[Remembered; REMEMBERED]>);
+
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Memory {}
+
+static MEMORY: Memory = Memory(UnsafeCell::new(
+    [Remembered {
+        index: 0,
+        block: 0,
+        buffer: server::INVALID_BUFFER,
+        finds: 0,
+    }; REMEMBERED],
+));
 
 /// The pages of one open index. It owns nothing: the caller keeps the relation open.
 pub struct PgStore {
     rel: Relation,
+    index: u32,
     /// Pages the file is known to have; it only grows while the relation is open.
     blocks: Cell<Block>,
-    remembered: *mut RememberedBuffers,
-    snapshot: Snapshot,
+    snapshot: Cell<Snapshot>,
 }
 
 impl PgStore {
-    /// The pages of `rel`.
+    /// The pages of `rel`. Readers leave predicate locks for `snapshot`, unless it is null.
     ///
     /// # Safety
-    /// `rel` is an open index, and stays open and locked for as long as this is used. `remembered` is null or points to
-    /// a table that lives as long, used by one store at a time. `snapshot` is null, or readers of this store leave
-    /// predicate locks for it.
-    pub unsafe fn new(rel: Relation, remembered: *mut RememberedBuffers, snapshot: Snapshot) -> PgStore {
-        PgStore { rel, blocks: Cell::new(0), remembered, snapshot }
+    /// `rel` is an open index, and stays open and locked for as long as this is used.
+    pub unsafe fn new(rel: Relation, snapshot: Snapshot) -> PgStore {
+        // SAFETY: by this function's contract.
+        let index = unsafe { (*rel).rd_id.to_u32() };
+        PgStore {
+            rel,
+            index,
+            blocks: Cell::new(0),
+            snapshot: Cell::new(snapshot),
+        }
+    }
+
+    /// Reads on for another snapshot.
+    pub fn set_snapshot(&self, snapshot: Snapshot) {
+        self.snapshot.set(snapshot);
     }
 
     /// The index.
@@ -70,9 +95,13 @@ impl PgStore {
             ),
             Error::UnknownFormat { block, format } => server::raise(
                 ERRCODE_FEATURE_NOT_SUPPORTED,
-                format_args!("index \"{name}\" block {block} has format {format}, which this version does not know"),
+                format_args!(
+                    "index \"{name}\" block {block} has format {format}, which this version does not know"
+                ),
                 None,
-                Some(format_args!("Install the fpbtree version that wrote the index, or REINDEX it.")),
+                Some(format_args!(
+                    "Install the fpbtree version that wrote the index, or REINDEX it."
+                )),
             ),
         }
     }
@@ -92,18 +121,20 @@ impl PgStore {
         block < self.blocks.get() || block < self.block_count()
     }
 
-    /// The page's slot in the table of remembered buffers.
+    /// Where the page would be remembered.
     #[inline]
-    fn slot(&self, block: Block) -> Option<&mut Remembered> {
-        // SAFETY: null or a table, by the constructor's contract; the reference does not outlive the caller's frame.
-        unsafe { self.remembered.as_mut() }.map(|table| &mut table[block as usize % table.len()])
+    fn slot(&self, block: Block) -> *mut Remembered {
+        let at = block.wrapping_add(self.index.wrapping_mul(0x9E37_79B1)) as usize % REMEMBERED;
+        MEMORY.0.get().cast::<Remembered>().wrapping_add(at)
     }
 
     /// Pins the page where it was seen last, if it is still there.
     #[inline]
     fn recall(&self, block: Block) -> Option<Buffer> {
-        let slot = self.slot(block)?;
-        if slot.block != block || slot.buffer == server::INVALID_BUFFER {
+        // SAFETY: a slot of the table, which only this thread uses; nothing here comes back to this function.
+        let slot = unsafe { &mut *self.slot(block) };
+        if (slot.index, slot.block) != (self.index, block) || slot.buffer == server::INVALID_BUFFER
+        {
             return None;
         }
         slot.finds = slot.finds.wrapping_add(1);
@@ -122,14 +153,20 @@ impl PgStore {
 
     /// Pins the page the ordinary way and remembers where it is.
     fn read(&self, block: Block) -> Buffer {
-        // SAFETY: an existing block of an open relation.
-        let buffer = unsafe { raw::ReadBuffer(self.rel, block) };
-        if let Some(slot) = self.slot(block)
-            && (slot.block, slot.buffer) != (block, buffer)
-        {
-            *slot = Remembered { block, buffer, finds: 0 };
+        // SAFETY: an existing block of an open relation; a slot of the table, as above.
+        unsafe {
+            let buffer = raw::ReadBuffer(self.rel, block);
+            let slot = &mut *self.slot(block);
+            if (slot.index, slot.block, slot.buffer) != (self.index, block, buffer) {
+                *slot = Remembered {
+                    index: self.index,
+                    block,
+                    buffer,
+                    finds: 0,
+                };
+            }
+            buffer
         }
-        buffer
     }
 
     /// Pins and locks a page from the free space map, if it offers one that is really free.
@@ -190,7 +227,11 @@ impl PgStore {
             let page = unsafe { self.bytes_mut(pin) };
             change.apply(index, page, &mut ranges);
             part.whole = ranges.whole_page();
-            part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
+            part.length = if part.whole {
+                0
+            } else {
+                ranges.delta(page, &mut part.delta)
+            };
             // SAFETY: pinned and exclusively locked.
             unsafe { raw::MarkBufferDirty(pin) };
         }
@@ -204,7 +245,11 @@ impl PgStore {
             raw::XLogBeginInsert();
             for (id, (&pin, part)) in (0u8..).zip(change.blocks().iter().zip(parts)) {
                 if part.whole {
-                    raw::XLogRegisterBuffer(id, pin, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
+                    raw::XLogRegisterBuffer(
+                        id,
+                        pin,
+                        (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8,
+                    );
                 } else {
                     raw::XLogRegisterBuffer(id, pin, pg_sys::REGBUF_STANDARD as u8);
                     raw::XLogRegisterBufData(id, part.delta.as_ptr().cast(), part.length as u32);
@@ -224,7 +269,10 @@ impl PageStore for PgStore {
             return Ok(buffer);
         }
         if !self.exists(block) {
-            return Err(Error::Corrupt { block, what: "points beyond the end of the index" });
+            return Err(Error::Corrupt {
+                block,
+                what: "points beyond the end of the index",
+            });
         }
         Ok(self.read(block))
     }
@@ -293,8 +341,11 @@ impl PageStore for PgStore {
             server::start_critical_section();
             self.apply(change, parts);
             // Without a record the LSN advances too: it is how a scan notices that a page changed.
-            let lsn =
-                if server::needs_wal(self.rel) { self.log(change, parts) } else { raw::gistGetFakeLSN(self.rel) };
+            let lsn = if server::needs_wal(self.rel) {
+                self.log(change, parts)
+            } else {
+                raw::gistGetFakeLSN(self.rel)
+            };
             for &pin in change.blocks() {
                 server::set_lsn(server::page(pin), lsn);
             }
@@ -303,7 +354,10 @@ impl PageStore for PgStore {
     }
 
     fn set_hint(&self, pin: Buffer, offsets: &[u16], mask: u8) {
-        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
+        for &offset in offsets
+            .iter()
+            .filter(|&&offset| (offset as usize) < PAGE_SIZE)
+        {
             // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
             let byte = unsafe { AtomicU8::from_ptr(server::page(pin).add(offset as usize)) };
             byte.fetch_or(mask, Ordering::Relaxed);
@@ -323,9 +377,13 @@ impl PageStore for PgStore {
     }
 
     fn note_read(&self, pin: Buffer) {
-        if !self.snapshot.is_null() {
-            // SAFETY: an open relation and the scan's snapshot.
-            unsafe { raw::PredicateLockPage(self.rel, self.block(pin), self.snapshot) };
+        let snapshot = self.snapshot.get();
+        if !snapshot.is_null() {
+            // SAFETY: an open relation, a share-locked page of it and the scan's snapshot.
+            unsafe {
+                raw::PredicateLockPage(self.rel, self.block(pin), snapshot);
+                server::test_for_old_snapshot(snapshot, self.rel, self.lsn(pin));
+            }
         }
     }
 
@@ -341,7 +399,9 @@ impl PageStore for PgStore {
 
     fn note_insert(&self, pin: Buffer) {
         // SAFETY: an open relation.
-        unsafe { raw::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), self.block(pin)) };
+        unsafe {
+            raw::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), self.block(pin))
+        };
     }
 
     #[inline(always)]
@@ -365,5 +425,11 @@ struct Scratch(UnsafeCell<[Part; MOST_BLOCKS]>);
 unsafe impl Sync for Scratch {}
 
 static SCRATCH: Scratch = Scratch(UnsafeCell::new(
-    [const { Part { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
+    [const {
+        Part {
+            whole: false,
+            length: 0,
+            delta: [0; Ranges::DELTA_SIZE],
+        }
+    }; MOST_BLOCKS],
 ));

@@ -39,7 +39,8 @@ pub(super) fn spread(total: usize, nodes: usize, index: usize) -> Position {
 }
 
 /// Builds a new page of `total` entries. A leaf page's entries are spread over all its in-page leaf nodes, so that
-/// insertions find free slots; an inner page's are packed one node after another (paper §3.1.2, bulk load).
+/// insertions find free slots; an inner page's are packed one node after another (paper §3.1.2, bulk load). So are the
+/// last leaf's: ascending keys then fill it node by node.
 pub fn build<L: Lane>(
     geometry: &Geometry,
     links: &Links<L>,
@@ -55,7 +56,8 @@ pub fn build<L: Lane>(
     write_u32(&mut bytes, at::RIGHT, links.right);
     write_fence(&mut bytes, at::LOW, links.low.erase());
     write_fence(&mut bytes, at::HIGH, links.high.erase());
-    let nodes = if links.level == 0 { layout.nodes } else { total.div_ceil(layout.capacity) };
+    let spread = links.level == 0 && is_link(links.right);
+    let nodes = if spread { layout.nodes } else { total.div_ceil(layout.capacity) };
     lay_out(&mut bytes, &layout, total, nodes, |bytes, lane_at, payload_at| {
         if let Some(entry) = entries.next() {
             entry.lane.write(bytes, lane_at);

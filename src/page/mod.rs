@@ -274,11 +274,6 @@ impl<'a, L: Lane> Page<'a, L> {
         Ok(Page { bytes, layout, lane: PhantomData })
     }
 
-    /// A page this process has just built, or that was opened before.
-    fn view(bytes: &'a PageBytes, layout: &'a Layout) -> Page<'a, L> {
-        Page { bytes, layout, lane: PhantomData }
-    }
-
     /// Asks for the lines a search in a page will touch first: header, fences, in-page root.
     #[inline(always)]
     pub fn prefetch(bytes: *const u8, layout: &Layout) {

@@ -18,6 +18,23 @@ pub enum Direction {
     Backward,
 }
 
+impl Direction {
+    fn opposite(self) -> Self {
+        match self {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
+        }
+    }
+}
+
+/// Where a scan that goes this way ends.
+fn end<L: Lane>(direction: Direction) -> Key<L> {
+    match direction {
+        Direction::Forward => Key::MAX,
+        Direction::Backward => Key::MIN,
+    }
+}
+
 /// The matches of one page, in scan order. Plain memory: it lives where the caller says.
 #[derive(Clone, Copy)]
 pub struct Matches<L> {
@@ -116,26 +133,24 @@ impl<L: Lane> Default for Matches<L> {
     }
 }
 
-/// Where a scan is: everything on the near side of `bound` has been read.
+/// Where a scan is: it has read the matches between `near` and `bound` last, and goes on from `bound`.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<L> {
     direction: Direction,
+    /// Where the page of matches read last began.
+    near: Key<L>,
     bound: Key<L>,
     /// The fence between the page read last and `link`, the page after it.
     edge: Key<L>,
     link: Block,
-    done: bool,
     lsn: u64,
 }
 
 impl<L: Lane> Cursor<L> {
     /// At the beginning, or backward at the end.
     pub fn new(direction: Direction) -> Self {
-        let bound = match direction {
-            Direction::Forward => Key::MIN,
-            Direction::Backward => Key::MAX,
-        };
-        Cursor { direction, bound, edge: bound, link: NO_BLOCK, done: false, lsn: 0 }
+        let start = end(direction.opposite());
+        Cursor { direction, near: start, bound: start, edge: start, link: NO_BLOCK, lsn: 0 }
     }
 
     /// Which way the cursor goes.
@@ -143,14 +158,12 @@ impl<L: Lane> Cursor<L> {
         self.direction
     }
 
-    /// A cursor that goes the other way from the far side of what was read: after a page of matches, and the page was
-    /// `read` whole between two keys, turning back begins at its near end.
-    pub fn turned(&self, near: Key<L>) -> Self {
-        let direction = match self.direction {
-            Direction::Forward => Direction::Backward,
-            Direction::Backward => Direction::Forward,
-        };
-        Cursor { direction, bound: near, edge: near, link: NO_BLOCK, done: false, lsn: 0 }
+    /// Turns the scan round. The next page of matches is the one on the other side of those read last (none of them
+    /// again); after a read that found none, the ones at the end the scan came to. Turning twice changes nothing.
+    pub fn turn(&mut self) {
+        self.direction = self.direction.opposite();
+        (self.near, self.bound) = (self.bound, self.near);
+        self.link = NO_BLOCK;
     }
 
     /// The key all matches on this side of which have been read.
@@ -173,7 +186,8 @@ impl<L: Lane> Cursor<L> {
         out: &mut Matches<L>,
     ) -> Result<Option<S::Pin>> {
         out.clear();
-        while !self.done {
+        self.near = self.bound;
+        while self.bound != end(self.direction) {
             let Some(range) = self.next_range(selection, self.bound) else { break };
             let pin = self.go_to(tree, &range)?;
             tree.store().note_read(pin);
@@ -190,7 +204,7 @@ impl<L: Lane> Cursor<L> {
             tree.store().unpin(pin);
             tree.store().check_interrupts();
         }
-        self.done = true;
+        self.bound = end(self.direction);
         Ok(None)
     }
 
@@ -241,12 +255,14 @@ impl<L: Lane> Cursor<L> {
                 }
             };
             match next {
-                None => break self.done = true,
+                None => break self.bound = Key::MAX,
                 Some(next) if next.first >= self.edge => break self.bound = next.first,
                 Some(next) => range = next,
             }
         }
-        self.done |= self.bound >= self.edge && !is_link(self.link);
+        if self.bound >= self.edge && !is_link(self.link) {
+            self.bound = Key::MAX;
+        }
     }
 
     fn collect_backward(
@@ -275,12 +291,14 @@ impl<L: Lane> Cursor<L> {
                 }
             };
             match next {
-                None => break self.done = true,
+                None => break self.bound = Key::MIN,
                 Some(next) if next.last < self.edge => break self.bound = successor(next.last),
                 Some(next) => range = next,
             }
         }
-        self.done |= self.bound <= self.edge && !is_link(self.link);
+        if self.bound <= self.edge && !is_link(self.link) {
+            self.bound = Key::MIN;
+        }
     }
 }
 

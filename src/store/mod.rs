@@ -1,5 +1,8 @@
 //! What the engine asks of the place its pages live in.
 
+#[cfg(feature = "memory")]
+pub mod memory;
+
 use crate::change::Change;
 
 /// Bytes in a page. PostgreSQL's `BLCKSZ`, asserted by the access method.
@@ -87,7 +90,7 @@ pub trait PageStore {
     fn set_hint(&self, pin: Self::Pin, offsets: &[u16], mask: u8);
     /// The page's position in the log, to notice that it changed. The caller holds a content lock.
     fn lsn(&self, pin: Self::Pin) -> u64;
-    /// Gives the server a chance to cancel. No content lock is held.
+    /// Gives the server a chance to cancel. Where content locks are held, on the way up from a split, it has to wait.
     fn check_interrupts(&self);
     /// A reader is about to look at this leaf page (share-locked): predicate locks go here.
     fn note_read(&self, _pin: Self::Pin) {}

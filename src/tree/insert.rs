@@ -198,7 +198,8 @@ fn planned<'a, P: Copy, L: Lane>(plan: Plan, page: &Page<'_, L>, entry: Entry<L>
 }
 
 /// Where to split `total` entries so that about `middle` stay left, and the fence between the halves: near the middle
-/// where the lane changes, if it does, so that equal keys stay together and a search for a key goes straight to it.
+/// where the lane changes, if it does, so that equal keys stay together and a search for a key goes straight to it. The
+/// fence of leaves is the shortest there then; an inner page's must be its first entry's key.
 fn choose_split<L: Lane>(
     page: &Page<'_, L>,
     entries: impl Iterator<Item = Entry<L>>,
@@ -210,7 +211,7 @@ fn choose_split<L: Lane>(
     let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
     let mut best: Option<usize> = None;
     let mut at_middle = page.high();
-    let mut best_lane = L::MIN;
+    let mut at_best = page.high();
     let mut previous: Option<L> = None;
     for (index, entry) in entries.enumerate().skip(from - 1).take(to - from + 2) {
         if index == middle {
@@ -218,12 +219,13 @@ fn choose_split<L: Lane>(
         }
         let changes = previous.is_some_and(|lane| lane < entry.lane);
         if changes && best.is_none_or(|b| index.abs_diff(middle) < b.abs_diff(middle)) {
-            (best, best_lane) = (Some(index), entry.lane);
+            let tail = if page.level() == 0 { Tail::MIN } else { entry.tail };
+            (best, at_best) = (Some(index), Key::new(entry.lane, tail));
         }
         previous = Some(entry.lane);
     }
     match best {
-        Some(index) => (index, Key::new(best_lane, Tail::MIN)),
+        Some(index) => (index, at_best),
         None => (middle, at_middle),
     }
 }

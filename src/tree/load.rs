@@ -47,9 +47,17 @@ impl<L: Lane> Loader<L> {
             left: NO_BLOCK,
             block: NO_BLOCK,
         };
-        let mut levels = [level(inner); MOST_LEVELS];
-        levels[0].limit = leaf;
-        memory.write(Loader { levels, height: 1, next_block: ROOT + 1, loaded: 0 });
+        let loader = memory.as_mut_ptr();
+        // SAFETY: every field is written, in place (the whole is too large for some stacks), and none is read.
+        unsafe {
+            let levels = (&raw mut (*loader).levels).cast::<Level<L>>();
+            for at in 0..MOST_LEVELS {
+                levels.add(at).write(level(if at == 0 { leaf } else { inner }));
+            }
+            (&raw mut (*loader).height).write(1);
+            (&raw mut (*loader).next_block).write(ROOT + 1);
+            (&raw mut (*loader).loaded).write(0);
+        }
     }
 
     /// Entries loaded so far.

@@ -1,0 +1,182 @@
+//! Columns: which types fit a lane, and how their values look to the server.
+
+use fpbtree_engine::key::{Column, ColumnType, KeyShape};
+use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
+use pgrx::pg_sys::{self, Datum, Oid, Relation};
+
+use crate::handler;
+use crate::server::{self, Name};
+
+/// `pg_index.indoption`: DESC.
+const OPTION_DESCENDING: i16 = 1;
+/// `pg_index.indoption`: NULLS FIRST.
+const OPTION_NULLS_FIRST: i16 = 2;
+
+/// The type that a comparison function (support function 1) orders, if its values fit a lane.
+pub fn column_type(order: Oid) -> Option<ColumnType> {
+    Some(match order.to_u32() {
+        pg_sys::F_BTBOOLCMP => ColumnType::Bool,
+        pg_sys::F_BTCHARCMP => ColumnType::Char,
+        pg_sys::F_BTINT2CMP => ColumnType::Int2,
+        pg_sys::F_BTINT4CMP => ColumnType::Int4,
+        pg_sys::F_BTOIDCMP => ColumnType::Oid,
+        pg_sys::F_BTFLOAT4CMP => ColumnType::Float4,
+        pg_sys::F_DATE_CMP => ColumnType::Date,
+        pg_sys::F_BTINT8CMP => ColumnType::Int8,
+        pg_sys::F_BTFLOAT8CMP => ColumnType::Float8,
+        pg_sys::F_TIMESTAMP_CMP | pg_sys::F_TIMESTAMPTZ_CMP => ColumnType::Timestamp,
+        pg_sys::F_TIME_CMP => ColumnType::Time,
+        pg_sys::F_CASH_CMP => ColumnType::Money,
+        pg_sys::F_UUID_CMP => ColumnType::Uuid,
+        pg_sys::F_MACADDR_CMP => ColumnType::Macaddr,
+        pg_sys::F_MACADDR8_CMP => ColumnType::Macaddr8,
+        pg_sys::F_PG_LSN_CMP => ColumnType::PgLsn,
+        pg_sys::F_XID8CMP => ColumnType::Xid8,
+        _ => return None,
+    })
+}
+
+/// How the index's columns make a lane. An error is raised if they do not.
+///
+/// # Safety
+/// `rel` is an open index of ours. The caller's frames own no destructors.
+pub unsafe fn index_shape(rel: Relation) -> KeyShape {
+    // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
+    unsafe {
+        let count = (*(*rel).rd_index).indnkeyatts as usize;
+        let orders = |c: usize| {
+            *(*rel)
+                .rd_support
+                .add(c * handler::SUPPORT_FUNCTIONS as usize)
+        };
+        let filler = Column {
+            ty: ColumnType::Bool,
+            descending: false,
+            nulls_first: false,
+        };
+        let mut columns = [filler; KeyShape::MAX_COLUMNS];
+        for (c, column) in columns.iter_mut().enumerate().take(count) {
+            let option = *(*rel).rd_indoption.add(c);
+            *column = Column {
+                ty: column_type(orders(c)).unwrap_or_else(|| refuse_order(rel, c)),
+                descending: option & OPTION_DESCENDING != 0,
+                nulls_first: option & OPTION_NULLS_FIRST != 0,
+            };
+        }
+        match KeyShape::new(&columns[..count]) {
+            Some(shape) => shape,
+            None => refuse_width(rel, &columns[..count]),
+        }
+    }
+}
+
+#[cold]
+fn refuse_order(rel: Relation, column: usize) -> ! {
+    server::raise(
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        format_args!(
+            "index \"{}\" column {} is ordered in a way fpbtree does not know",
+            Name(rel),
+            column + 1
+        ),
+        None,
+        Some(format_args!(
+            "Use the operator classes that come with fpbtree."
+        )),
+    )
+}
+
+#[cold]
+fn refuse_width(rel: Relation, columns: &[Column]) -> ! {
+    let bits: u32 = columns.iter().map(|column| column.ty.bits() + 1).sum();
+    server::raise(
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        format_args!(
+            "the columns of index \"{}\" need {bits} bits, fpbtree keys have at most 128",
+            Name(rel)
+        ),
+        Some(format_args!(
+            "In an index on several columns each needs one more bit than its type has, for NULL."
+        )),
+        Some(format_args!(
+            "Use fewer or narrower columns, or a btree index."
+        )),
+    )
+}
+
+/// The image of a value.
+///
+/// # Safety
+/// `value` is a value of the type, not NULL.
+#[inline]
+pub unsafe fn image(ty: ColumnType, value: Datum) -> u128 {
+    use ColumnType::*;
+    let word = value.value();
+    match ty {
+        Bool => u128::from(word as u8 != 0),
+        Char => u128::from(word as u8),
+        Int2 => u128::from(word as u16),
+        Int4 | Oid | Float4 | Date => u128::from(word as u32),
+        Int8 | Float8 | Timestamp | Time | Money | PgLsn | Xid8 => u128::from(word as u64),
+        // SAFETY: types passed by reference, of these lengths.
+        Uuid => unsafe { u128::from_be_bytes(*value.cast_mut_ptr::<[u8; 16]>()) },
+        // SAFETY: as above.
+        Macaddr8 => unsafe { u128::from(u64::from_be_bytes(*value.cast_mut_ptr::<[u8; 8]>())) },
+        Macaddr => {
+            // SAFETY: as above.
+            let [a, b, c, d, e, f] = unsafe { *value.cast_mut_ptr::<[u8; 6]>() };
+            u128::from(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+        }
+    }
+}
+
+/// Stores the value of an image as it is in a tuple. Its length is the type's; aligning it is the caller's.
+///
+/// # Safety
+/// `out` has room for the type's length.
+#[inline]
+pub unsafe fn store(ty: ColumnType, image: u128, out: *mut u8) {
+    use ColumnType::*;
+    // SAFETY: room by this function's contract, at any alignment.
+    unsafe {
+        match ty {
+            Bool | Char => out.write(image as u8),
+            Int2 => out.cast::<u16>().write_unaligned(image as u16),
+            Int4 | Oid | Float4 | Date => out.cast::<u32>().write_unaligned(image as u32),
+            Int8 | Float8 | Timestamp | Time | Money | PgLsn | Xid8 => {
+                out.cast::<u64>().write_unaligned(image as u64);
+            }
+            Uuid => out.cast::<[u8; 16]>().write(image.to_be_bytes()),
+            Macaddr8 => out.cast::<[u8; 8]>().write((image as u64).to_be_bytes()),
+            Macaddr => {
+                let [_, _, bytes @ ..] = (image as u64).to_be_bytes();
+                out.cast::<[u8; 6]>().write(bytes);
+            }
+        }
+    }
+}
+
+/// Room for the value of a type that is passed by reference.
+#[derive(Default)]
+#[repr(align(8))]
+pub struct Room([u8; 16]);
+
+/// The value of an image, in `room` if its type is passed by reference.
+#[inline]
+pub fn value(ty: ColumnType, image: u128, room: &mut Room) -> Datum {
+    use ColumnType::*;
+    match ty {
+        // The server extends signed types, and compares some datums as whole words.
+        Char => Datum::from(image as i8),
+        Int2 => Datum::from(image as i16),
+        Int4 | Date | Float4 => Datum::from(image as i32),
+        Bool | Oid | Int8 | Float8 | Timestamp | Time | Money | PgLsn | Xid8 => {
+            Datum::from(image as u64)
+        }
+        Uuid | Macaddr | Macaddr8 => {
+            // SAFETY: room for the longest of them.
+            unsafe { store(ty, image, room.0.as_mut_ptr()) };
+            Datum::from(room.0.as_mut_ptr())
+        }
+    }
+}

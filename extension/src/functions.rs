@@ -1,0 +1,412 @@
+//! `fpbtree_check` and `fpbtree_stats`, as plain C-language functions: they own no destructor, so errors pass whole.
+
+use core::ffi::c_void;
+use core::fmt::Arguments;
+
+use fpbtree_engine::key::{Key, Lane};
+use fpbtree_engine::store::{Block, PageStore};
+use fpbtree_engine::tree::Tree;
+use fpbtree_engine::tree::verify::{BlockSet, Census};
+use pgrx::PgSqlErrorCode::{
+    ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    ERRCODE_UNDEFINED_OBJECT, ERRCODE_WRONG_OBJECT_TYPE,
+};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, Datum, FunctionCallInfo, IndexInfo, ItemPointer, LOCKMODE, Oid, Pg_finfo_record, Relation, ReturnSetInfo,
+};
+
+use crate::build;
+use crate::index::{Index, free_array, heap_place, with_lane, zeroed_array};
+use crate::server::{self, Name, Text};
+use crate::store::PgStore;
+
+mod raw {
+    use super::*;
+
+    unsafe extern "C-unwind" {
+        pub fn InitMaterializedSRF(call: FunctionCallInfo, flags: u32);
+        pub fn tuplestore_putvalues(
+            store: *mut pg_sys::Tuplestorestate,
+            description: pg_sys::TupleDesc,
+            values: *const Datum,
+            nulls: *const bool,
+        );
+        pub fn cstring_to_text(text: *const core::ffi::c_char) -> *mut pg_sys::text;
+        pub fn try_relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
+        pub fn relation_close(relation: Relation, mode: LOCKMODE);
+        pub fn table_open(relation: Oid, mode: LOCKMODE) -> Relation;
+        pub fn table_close(relation: Relation, mode: LOCKMODE);
+        pub fn IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
+        pub fn BuildIndexInfo(index: Relation) -> *mut IndexInfo;
+        pub fn RegisterSnapshot(snapshot: pg_sys::Snapshot) -> pg_sys::Snapshot;
+        pub fn UnregisterSnapshot(snapshot: pg_sys::Snapshot);
+        pub fn GetTransactionSnapshot() -> pg_sys::Snapshot;
+    }
+}
+
+/// Declares a function of the calling convention "version 1".
+macro_rules! version_1 {
+    ($info:ident) => {
+        /// Says how the function is called, as `PG_FUNCTION_INFO_V1` does.
+        #[unsafe(no_mangle)]
+        pub extern "C-unwind" fn $info() -> &'static Pg_finfo_record {
+            &Pg_finfo_record { api_version: 1 }
+        }
+    };
+}
+
+version_1!(pg_finfo_fpbtree_check_wrapper);
+version_1!(pg_finfo_fpbtree_stats_wrapper);
+
+/// Who may ask.
+enum Privilege {
+    /// The index's owner and superusers.
+    Own,
+    /// Whoever may read the table.
+    Read,
+}
+
+/// An index opened for one of the functions, and its table.
+struct Opened {
+    heap: Relation,
+    index: Relation,
+    lock: LOCKMODE,
+}
+
+impl Opened {
+    /// Opens an index of ours, table first, or raises what is wrong with the argument.
+    unsafe fn new(index: Oid, lock: u32, privilege: Privilege) -> Opened {
+        let lock = lock as LOCKMODE;
+        // SAFETY: catalog lookups and locks, as amcheck takes them.
+        unsafe {
+            let heap = raw::IndexGetRelation(index, true);
+            if heap == Oid::INVALID {
+                not_an_index(index);
+            }
+            let table = raw::table_open(heap, lock);
+            let rel = raw::try_relation_open(index, lock);
+            if rel.is_null() {
+                gone(index);
+            }
+            if !is_ours(rel) {
+                not_ours(rel);
+            }
+            check_privilege(&privilege, rel, table);
+            check_usable(rel);
+            Opened { heap: table, index: rel, lock }
+        }
+    }
+
+    unsafe fn close(self) {
+        // SAFETY: opened by the constructor.
+        unsafe {
+            raw::relation_close(self.index, self.lock);
+            raw::table_close(self.heap, self.lock);
+        }
+    }
+}
+
+unsafe fn is_ours(rel: Relation) -> bool {
+    // SAFETY: an open index of any method, or another relation, which has no method's routine or one for tables.
+    unsafe {
+        (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX
+            && (*rel).rd_indam.as_ref().and_then(|routine| routine.ambuild).is_some_and(|ambuild| {
+                core::ptr::fn_addr_eq(ambuild, build::ambuild as AmBuild)
+            })
+    }
+}
+
+type AmBuild = unsafe extern "C-unwind" fn(Relation, Relation, *mut IndexInfo) -> *mut pg_sys::IndexBuildResult;
+
+/// The relation is not there, or is not an index at all.
+unsafe fn not_an_index(oid: Oid) -> ! {
+    // SAFETY: catalog lookups.
+    unsafe {
+        let rel = raw::try_relation_open(oid, pg_sys::AccessShareLock as LOCKMODE);
+        if rel.is_null() {
+            gone(oid);
+        }
+        not_ours(rel)
+    }
+}
+
+fn gone(oid: Oid) -> ! {
+    server::raise(
+        ERRCODE_UNDEFINED_OBJECT,
+        format_args!("there is no relation with OID {}", oid.to_u32()),
+        None,
+        None,
+    )
+}
+
+unsafe fn not_ours(rel: Relation) -> ! {
+    // SAFETY: an open relation.
+    let is_partitioned = unsafe { (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_INDEX };
+    if is_partitioned {
+        server::raise(
+            ERRCODE_WRONG_OBJECT_TYPE,
+            format_args!("\"{}\" is a partitioned index", Name(rel)),
+            Some(format_args!("It has no pages of its own.")),
+            Some(format_args!("Ask about the indexes of its partitions: see pg_partition_tree().")),
+        );
+    }
+    server::raise(ERRCODE_WRONG_OBJECT_TYPE, format_args!("\"{}\" is not an fpbtree index", Name(rel)), None, None)
+}
+
+unsafe fn check_privilege(privilege: &Privilege, index: Relation, table: Relation) {
+    // SAFETY: catalog lookups.
+    unsafe {
+        let user = pg_sys::GetUserId();
+        match privilege {
+            Privilege::Own if !owns((*index).rd_id, user) => server::raise(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format_args!("must be owner of index {}", Name(index)),
+                None,
+                None,
+            ),
+            Privilege::Read if !may_read((*table).rd_id, user) => server::raise(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format_args!("permission denied for table {}", Name(table)),
+                None,
+                None,
+            ),
+            _ => {}
+        }
+    }
+}
+
+unsafe fn owns(index: Oid, user: Oid) -> bool {
+    // SAFETY: a catalog lookup.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return pg_sys::pg_class_ownercheck(index, user);
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::object_ownercheck(pg_sys::RelationRelationId, index, user);
+    }
+}
+
+unsafe fn may_read(table: Oid, user: Oid) -> bool {
+    // SAFETY: a catalog lookup.
+    unsafe { pg_sys::pg_class_aclcheck(table, user, pg_sys::ACL_SELECT as pg_sys::AclMode) == pg_sys::AclResult::ACLCHECK_OK }
+}
+
+unsafe fn check_usable(rel: Relation) {
+    // SAFETY: an open index.
+    unsafe {
+        let is_temporary = (*(*rel).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
+        if is_temporary && !(*rel).rd_islocaltemp {
+            server::raise(
+                ERRCODE_FEATURE_NOT_SUPPORTED,
+                format_args!("cannot access temporary indexes of other sessions"),
+                Some(format_args!("Index \"{}\" belongs to another session.", Name(rel))),
+                None,
+            );
+        }
+        if !(*(*rel).rd_index).indisvalid {
+            server::raise(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format_args!("index \"{}\" is not valid", Name(rel)),
+                None,
+                Some(format_args!("Build it again with REINDEX, or drop it.")),
+            );
+        }
+    }
+}
+
+/// The rows of a function's answer.
+struct Rows {
+    result: *mut ReturnSetInfo,
+}
+
+impl Rows {
+    unsafe fn new(call: FunctionCallInfo) -> Rows {
+        // SAFETY: called by the server; checks the call context and raises if it takes no sets.
+        unsafe {
+            raw::InitMaterializedSRF(call, 0);
+            Rows { result: (*call).resultinfo.cast() }
+        }
+    }
+
+    unsafe fn add<const N: usize>(&self, values: [Datum; N]) {
+        // SAFETY: as many values as the function's result has columns.
+        unsafe {
+            raw::tuplestore_putvalues((*self.result).setResult, (*self.result).setDesc, values.as_ptr(), [false; N].as_ptr());
+        }
+    }
+}
+
+/// A text value.
+unsafe fn text(text: Arguments<'_>) -> Datum {
+    // SAFETY: copied by the server.
+    unsafe { Datum::from(raw::cstring_to_text(Text::new(text).as_c_str().as_ptr())) }
+}
+
+unsafe fn argument(call: FunctionCallInfo, number: usize) -> Datum {
+    // SAFETY: the function is strict and has that argument.
+    unsafe { (*(*call).args.as_ptr().add(number)).value }
+}
+
+/// `fpbtree_check(index, heapallindexed)`: a row for each thing that is wrong.
+///
+/// # Safety
+/// Called by the server.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) -> Datum {
+    // SAFETY: called by the server, as the install script declares.
+    unsafe {
+        let index = Oid::from(argument(call, 0).value() as u32);
+        let rows = Rows::new(call);
+        // As amcheck's parent check: nobody writes meanwhile.
+        let opened = Opened::new(index, pg_sys::ShareLock, Privilege::Own);
+        let index = Index::of(opened.index);
+        with_lane!(index.shape.lane_kind(), L => {
+            let mut checker = Checker::<L> {
+                rows: &rows,
+                index,
+                store: PgStore::new(opened.index, core::ptr::null_mut()),
+                sound: true,
+                lane: core::marker::PhantomData,
+            };
+            checker.structure();
+            if checker.sound && argument(call, 1).value() != 0 {
+                checker.heap(&opened);
+            }
+        });
+        opened.close();
+        Datum::from(0)
+    }
+}
+
+/// Checks one index.
+struct Checker<'c, L> {
+    rows: &'c Rows,
+    index: Index,
+    store: PgStore,
+    sound: bool,
+    lane: core::marker::PhantomData<L>,
+}
+
+impl<L: Lane> Checker<'_, L> {
+    unsafe fn report(rows: &Rows, block: Block, what: &str, detail: Arguments<'_>) {
+        // SAFETY: three columns.
+        unsafe { rows.add([Datum::from(i64::from(block)), text(format_args!("{what}")), text(detail)]) };
+    }
+
+    /// Everything that the index's own pages can tell.
+    unsafe fn structure(&mut self) {
+        // SAFETY: zero words are an empty set.
+        unsafe {
+            let words = zeroed_array::<u64>(BlockSet::words(self.store.block_count()));
+            let tree = Tree::<_, L>::new(&self.store, &self.index.geometry);
+            let (rows, sound) = (self.rows, &mut self.sound);
+            self.store.expect(tree.verify(&self.index.shape, &mut BlockSet::new(words), &mut |block, what, detail| {
+                *sound = false;
+                Self::report(rows, block, what, detail);
+            }));
+            free_array(words);
+        }
+    }
+
+    /// That every heap row the index must have is found in it.
+    unsafe fn heap(&mut self, opened: &Opened) {
+        // SAFETY: as amcheck scans the heap: with an MVCC snapshot, as for a concurrent build.
+        unsafe {
+            let info = raw::BuildIndexInfo(opened.index);
+            (*info).ii_Concurrent = true;
+            (*info).ii_Unique = false;
+            (*info).ii_ExclusionOps = core::ptr::null_mut();
+            (*info).ii_ExclusionProcs = core::ptr::null_mut();
+            (*info).ii_ExclusionStrats = core::ptr::null_mut();
+            let snapshot = raw::RegisterSnapshot(raw::GetTransactionSnapshot());
+            let state = (&raw mut *self).cast::<c_void>();
+            server::table_index_check_scan(opened.heap, opened.index, info, snapshot, Some(find::<L>), state);
+            raw::UnregisterSnapshot(snapshot);
+        }
+    }
+}
+
+/// Looks one heap row's entry up.
+#[pg_guard]
+unsafe extern "C-unwind" fn find<L: Lane>(
+    rel: Relation,
+    tid: ItemPointer,
+    values: *mut Datum,
+    nulls: *mut bool,
+    _alive: bool,
+    state: *mut c_void,
+) {
+    // SAFETY: called by the heap scan, with the checker.
+    unsafe {
+        let checker = &mut *state.cast::<Checker<'_, L>>();
+        let (lane, tail) = checker.index.key(rel, values, nulls, tid);
+        let key = Key::new(L::from_u128(lane), tail);
+        let tree = Tree::<_, L>::new(&checker.store, &checker.index.geometry);
+        let leaf = checker.store.expect(tree.leaf_for(key));
+        let page = checker.store.expect(tree.page(leaf));
+        let found = page.key(page.lower_bound(key)) == Some(key);
+        let block = checker.store.block(leaf);
+        tree.release(leaf);
+        if !found {
+            let (heap_block, offset) = heap_place(tid);
+            Checker::<L>::report(
+                checker.rows,
+                block,
+                "heap row is not in the index",
+                format_args!("heap TID ({heap_block},{offset})"),
+            );
+        }
+    }
+}
+
+/// `fpbtree_stats(index)`: one row on the shape of an index.
+///
+/// # Safety
+/// Called by the server.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn fpbtree_stats_wrapper(call: FunctionCallInfo) -> Datum {
+    // SAFETY: called by the server, as the install script declares.
+    unsafe {
+        let index = Oid::from(argument(call, 0).value() as u32);
+        let rows = Rows::new(call);
+        let opened = Opened::new(index, pg_sys::AccessShareLock, Privilege::Read);
+        let index = Index::of(opened.index);
+        let store = PgStore::new(opened.index, core::ptr::null_mut());
+        let census = with_lane!(index.shape.lane_kind(), L => {
+            store.expect(Tree::<_, L>::new(&store, &index.geometry).census())
+        });
+        rows.add(row(&index, &census, store.block_count()));
+        opened.close();
+        Datum::from(0)
+    }
+}
+
+unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 10] {
+    let (leaf, inner) = (index.geometry.leaf.widths(), index.geometry.inner.widths());
+    let (entries, room) = (census.entries as f64, index.geometry.leaf.page_entries() as f64);
+    let bytes_per_entry = f64::from(blocks) * f64::from(pg_sys::BLCKSZ) / entries;
+    let fill = entries / (census.leaf_pages as f64 * room);
+    // SAFETY: the columns the install script declares, in order.
+    unsafe {
+        [
+            Datum::from(census.levels as i32),
+            Datum::from(census.leaf_pages as i64),
+            Datum::from(census.inner_pages as i64),
+            Datum::from(census.free_pages as i64),
+            Datum::from(census.entries as i64),
+            Datum::from(census.dead_entries as i64),
+            float(bytes_per_entry),
+            float(fill),
+            text(format_args!("w={} x={}", leaf.0, leaf.1)),
+            text(format_args!("w={} x={}", inner.0, inner.1)),
+        ]
+    }
+}
+
+/// A float8 value; one that is no number (an empty index) is 0.
+fn float(value: f64) -> Datum {
+    let value = if value.is_finite() { value } else { 0.0 };
+    Datum::from(value.to_bits() as i64)
+}

@@ -1,0 +1,28 @@
+//! fpbtree, an index access method for PostgreSQL: the glue between the server and the engine.
+//!
+//! Rules that hold for all of it (I10, I11): callbacks are `#[pg_guard]`; the server's functions on hot paths, and those
+//! that wait, raise or run user code, are called raw ([`server`]), and no frame between such a call and the server owns
+//! a destructor it needs; what lives longer than a frame lives in a memory context.
+
+mod bounds;
+mod build;
+mod column;
+mod exact;
+mod functions;
+mod handler;
+mod index;
+mod insert;
+mod options;
+mod scan;
+mod server;
+mod sort;
+mod store;
+mod vacuum;
+
+pgrx::pg_module_magic!();
+
+/// Called by the server when it loads the library.
+#[pgrx::pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    options::register();
+}

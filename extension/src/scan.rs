@@ -1,0 +1,610 @@
+//! Index scans: plain, index-only and bitmap, in both directions.
+
+use core::ffi::c_int;
+
+use fpbtree_engine::key::{ColumnType, KeyShape, Lane, LaneKind, Tail};
+use fpbtree_engine::page::MAX_PAGE_ENTRIES;
+use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Selection};
+use fpbtree_engine::store::{Block, PageStore};
+use fpbtree_engine::tree::Tree;
+use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, Buffer, Datum, IndexScanDesc, IndexScanDescData, ItemPointerData, Relation, ScanDirection, ScanKey,
+    ScanKeyData, SnapshotType, TIDBitmap,
+};
+
+use crate::bounds::{ColumnOrder, Neighbours, neighbours};
+use crate::column;
+use crate::index::{Index, heap_tid, with_lane};
+use crate::server::{self, INVALID_BUFFER, raw};
+use crate::store::PgStore;
+
+/// TIDs handed to a bitmap at a time.
+const BITMAP_BATCH: usize = 256;
+
+/// A scan's own state, in the memory context it was begun in (I11). No destructor.
+#[repr(C)]
+struct State<L: Lane> {
+    /// First, so that a state can be told by it.
+    kind: LaneKind,
+    index: Index,
+    store: PgStore,
+    /// What is looked for; its shape is `index`'s.
+    selection: Selection<'static>,
+    /// Memory for arrays looked for, emptied at each rescan; null until an array comes.
+    arrays: pg_sys::MemoryContext,
+    cursor: Cursor<L>,
+    /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
+    positioned: bool,
+    at: usize,
+    /// The page of the matches, and its pin if that is kept.
+    block: Block,
+    pin: Buffer,
+    /// Matches that the server said are dead to everyone: where their flags are.
+    killed: [u16; MAX_PAGE_ENTRIES],
+    killed_count: usize,
+    mark: Mark<L>,
+    tuple: Tuple,
+    matches: Matches<L>,
+}
+
+/// A place to come back to.
+struct Mark<L: Lane> {
+    /// Whether there is one.
+    set: bool,
+    /// Whether it is in the page that the scan is at, or in the copy.
+    here: bool,
+    at: usize,
+    cursor: Cursor<L>,
+    block: Block,
+    pin: Buffer,
+    /// Made when the scan first leaves a page with a mark.
+    copy: *mut Matches<L>,
+}
+
+/// Where an index-only scan's tuples are formed.
+struct Tuple {
+    memory: *mut pg_sys::IndexTupleData,
+    columns: [Attribute; KeyShape::MAX_COLUMNS],
+}
+
+/// How the server stores a column.
+#[derive(Clone, Copy)]
+struct Attribute {
+    length: usize,
+    align: usize,
+}
+
+/// Bytes a tuple of all columns may take: header, null bitmap, 16 bytes a column.
+const TUPLE_SIZE: usize = 16 + 16 * KeyShape::MAX_COLUMNS;
+/// `INDEX_NULL_MASK`.
+const HAS_NULLS: u16 = 0x8000;
+
+/// Runs the expression with `$state` the scan's state, of whatever lane it is.
+macro_rules! with_state {
+    ($scan:expr, $state:ident => $run:expr) => {
+        // The kind comes first in every state.
+        with_lane!(*(*$scan).opaque.cast::<LaneKind>(), L => {
+            let $state = &mut *(*$scan).opaque.cast::<State<L>>();
+            $run
+        })
+    };
+}
+
+/// The `amcanreturn` callback: index-only scans give back exactly what was stored. Not in recovery: redo of generic
+/// records does not wait for the pins that make them safe.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn amcanreturn(rel: Relation, _column: c_int) -> bool {
+    // SAFETY: called by the server, with an open index of ours.
+    unsafe { !pg_sys::RecoveryInProgress() && column::index_shape(rel).returnable() }
+}
+
+/// The `ambeginscan` callback.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn ambeginscan(rel: Relation, keys: c_int, order_bys: c_int) -> IndexScanDesc {
+    // SAFETY: called by the server, with an open index of ours. Raw calls: no destructor here.
+    unsafe {
+        let scan = pg_sys::RelationGetIndexScan(rel, keys, order_bys);
+        let index = Index::of(rel);
+        with_lane!(index.shape.lane_kind(), L => begin::<L>(scan, index));
+        (*scan).xs_itupdesc = (*rel).rd_att;
+        scan
+    }
+}
+
+unsafe fn begin<L: Lane>(scan: IndexScanDesc, index: Index) {
+    // SAFETY: all-zero bytes are matches, tuples and buffers; every other field is written before the state is used.
+    unsafe {
+        let state: *mut State<L> = raw::palloc0(size_of::<State<L>>()).cast();
+        (&raw mut (*state).kind).write(index.shape.lane_kind());
+        (&raw mut (*state).index).write(index);
+        (&raw mut (*state).store).write(PgStore::new((*scan).indexRelation, core::ptr::null_mut()));
+        // The state does not move, and its shape does not change.
+        let shape: &'static KeyShape = &*(&raw const (*state).index.shape);
+        (&raw mut (*state).selection).write(Selection::new(shape));
+        (&raw mut (*state).cursor).write(Cursor::new(Direction::Forward));
+        (&raw mut (*state).mark.cursor).write(Cursor::new(Direction::Forward));
+        let attributes = &mut (*state).tuple.columns;
+        for (c, column) in index.shape.columns().iter().enumerate() {
+            attributes[c] = Attribute::of(column.ty);
+        }
+        (*scan).opaque = state.cast();
+    }
+}
+
+impl Attribute {
+    /// How the server stores a fixed-width type: aligned to its width, less the byte-aligned `uuid` and `bool` kinds.
+    fn of(ty: ColumnType) -> Attribute {
+        let (length, align) = match ty {
+            ColumnType::Bool | ColumnType::Char => (1, 1),
+            ColumnType::Int2 => (2, 2),
+            ColumnType::Int4 | ColumnType::Oid | ColumnType::Float4 | ColumnType::Date => (4, 4),
+            ColumnType::Uuid => (16, 1),
+            ColumnType::Macaddr => (6, 4),
+            ColumnType::Macaddr8 => (8, 4),
+            _ => (8, 8),
+        };
+        Attribute { length, align }
+    }
+}
+
+/// The `amrescan` callback.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn amrescan(
+    scan: IndexScanDesc,
+    keys: ScanKey,
+    key_count: c_int,
+    _order_bys: ScanKey,
+    _order_by_count: c_int,
+) {
+    // SAFETY: called by the server, with a scan that `ambeginscan` began.
+    unsafe {
+        if !keys.is_null() && (*scan).numberOfKeys > 0 && keys != (*scan).keyData {
+            (*scan).keyData.copy_from(keys, key_count as usize);
+        }
+        with_state!(scan, state => {
+            state.leave_page();
+            state.unmark();
+            state.positioned = false;
+            state.select(scan);
+        });
+    }
+}
+
+/// The `amendscan` callback.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
+    // SAFETY: called by the server, with a scan that `ambeginscan` began.
+    unsafe {
+        with_state!(scan, state => {
+            state.leave_page();
+            state.unmark();
+            if !state.arrays.is_null() {
+                pg_sys::MemoryContextDelete(state.arrays);
+            }
+            for memory in [state.mark.copy.cast(), state.tuple.memory.cast()] {
+                if !core::ptr::addr_eq(memory, core::ptr::null::<u8>()) {
+                    raw::pfree(memory);
+                }
+            }
+        });
+        raw::pfree((*scan).opaque);
+    }
+}
+
+/// The `amgettuple` callback.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn amgettuple(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool {
+    // SAFETY: called by the server, with a scan that `amrescan` prepared.
+    unsafe {
+        let direction = if direction == ScanDirection::BackwardScanDirection {
+            Direction::Backward
+        } else {
+            Direction::Forward
+        };
+        with_state!(scan, state => state.next(&mut *scan, direction))
+    }
+}
+
+/// The `amgetbitmap` callback.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn amgetbitmap(scan: IndexScanDesc, bitmap: *mut TIDBitmap) -> i64 {
+    // SAFETY: called by the server, with a scan that `amrescan` prepared.
+    unsafe { with_state!(scan, state => state.fill_bitmap(&mut *scan, bitmap)) }
+}
+
+/// The `ammarkpos` callback.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn ammarkpos(scan: IndexScanDesc) {
+    // SAFETY: called by the server, with a scan that `amrescan` prepared.
+    unsafe {
+        with_state!(scan, state => {
+            state.unmark();
+            if state.positioned {
+                (state.mark.set, state.mark.here, state.mark.at) = (true, true, state.at);
+            }
+        });
+    }
+}
+
+/// The `amrestrpos` callback.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn amrestrpos(scan: IndexScanDesc) {
+    // SAFETY: called by the server, with a scan that `amrescan` prepared.
+    unsafe { with_state!(scan, state => state.restore()) };
+}
+
+impl<L: Lane> State<L> {
+    /// Steps to the next match and puts it where the server looks.
+    #[inline]
+    unsafe fn next(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
+        // SAFETY: as `amgettuple`.
+        unsafe {
+            if scan.kill_prior_tuple && self.positioned && self.killed_count < self.killed.len() {
+                self.killed[self.killed_count] = self.matches.place(self.at);
+                self.killed_count += 1;
+            }
+            if !self.step(scan, direction) {
+                return false;
+            }
+            scan.xs_heaptid = heap_tid(self.matches.tail(self.at));
+            scan.xs_recheck = false;
+            if scan.xs_want_itup {
+                scan.xs_itup = self.form_tuple();
+            }
+            true
+        }
+    }
+
+    #[inline]
+    unsafe fn step(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
+        // SAFETY: as `amgettuple`.
+        unsafe {
+            if !self.positioned {
+                self.start(scan, direction);
+            } else if direction == self.cursor.direction() {
+                if self.at + 1 < self.matches.len() {
+                    self.at += 1;
+                    return true;
+                }
+            } else if self.at > 0 {
+                self.at -= 1;
+                return true;
+            } else {
+                self.leave_page();
+                self.cursor.turn();
+            }
+            self.read_page(scan)
+        }
+    }
+
+    /// Begins at the end that the direction begins at.
+    unsafe fn start(&mut self, scan: &mut IndexScanDescData, direction: Direction) {
+        // SAFETY: as `amgettuple`.
+        unsafe {
+            count_scan(scan);
+            self.store.set_snapshot(scan.xs_snapshot);
+            self.cursor = Cursor::new(direction);
+        }
+    }
+
+    /// Reads the next page with matches and stands at its first one.
+    unsafe fn read_page(&mut self, scan: &IndexScanDescData) -> bool {
+        // SAFETY: as `amgettuple`; pins are this scan's own.
+        unsafe {
+            self.leave_page();
+            let tree = Tree::<_, L>::new(&self.store, &self.index.geometry);
+            let read = self.cursor.read_page(tree, &self.selection, scan.ignore_killed_tuples, &mut self.matches);
+            let Some(pin) = self.store.expect(read) else {
+                self.positioned = false;
+                return false;
+            };
+            (self.positioned, self.at) = (true, 0);
+            self.block = self.store.block(pin);
+            if keeps_pin(scan) {
+                self.pin = pin;
+            } else {
+                self.store.unpin(pin);
+            }
+            true
+        }
+    }
+
+    /// Marks killed entries dead, keeps a marked page's matches, and gives the page's pin back.
+    #[inline]
+    unsafe fn leave_page(&mut self) {
+        // SAFETY: as the callbacks.
+        unsafe {
+            if self.killed_count > 0 {
+                self.mark_dead();
+            }
+            if self.mark.set && self.mark.here {
+                self.keep_marked();
+            }
+            if self.pin != INVALID_BUFFER {
+                self.store.unpin(self.pin);
+                self.pin = INVALID_BUFFER;
+            }
+        }
+    }
+
+    #[cold]
+    unsafe fn mark_dead(&mut self) {
+        let count = core::mem::take(&mut self.killed_count);
+        let kept = self.pin != INVALID_BUFFER;
+        let pin = if kept { self.pin } else { self.store.expect(self.store.pin(self.block)) };
+        scan::kill(&self.store, pin, self.cursor.lsn(), &self.killed[..count]);
+        if !kept {
+            self.store.unpin(pin);
+        }
+    }
+
+    /// Copies the page's matches away, for the mark that is in it.
+    unsafe fn keep_marked(&mut self) {
+        // SAFETY: as `amgettuple`; all-zero bytes are matches, and the copy lives as long as the state.
+        unsafe {
+            if self.mark.copy.is_null() {
+                self.mark.copy = pg_sys::MemoryContextAllocZero(self.context(), size_of::<Matches<L>>()).cast();
+            }
+            (*self.mark.copy).copy_from(&self.matches);
+            (self.mark.here, self.mark.cursor, self.mark.block) = (false, self.cursor, self.block);
+            self.mark.pin = core::mem::replace(&mut self.pin, INVALID_BUFFER);
+        }
+    }
+
+    /// The memory context the state lives in.
+    unsafe fn context(&mut self) -> pg_sys::MemoryContext {
+        // SAFETY: the state is a chunk of its own.
+        unsafe { pg_sys::GetMemoryChunkContext((&raw mut *self).cast()) }
+    }
+
+    /// Forgets the mark.
+    unsafe fn unmark(&mut self) {
+        if self.mark.pin != INVALID_BUFFER {
+            self.store.unpin(self.mark.pin);
+            self.mark.pin = INVALID_BUFFER;
+        }
+        self.mark.set = false;
+    }
+
+    /// Goes back to the mark, which stays.
+    unsafe fn restore(&mut self) {
+        // SAFETY: as `amrestrpos`.
+        unsafe {
+            if self.mark.set && self.mark.here {
+                self.at = self.mark.at;
+                return;
+            }
+            self.leave_page();
+            self.positioned = self.mark.set;
+            if self.mark.set {
+                self.matches.copy_from(&*self.mark.copy);
+                (self.at, self.cursor, self.block) = (self.mark.at, self.mark.cursor, self.mark.block);
+                self.pin = core::mem::replace(&mut self.mark.pin, INVALID_BUFFER);
+                self.mark.here = true;
+            }
+        }
+    }
+
+    /// Adds all matches to a bitmap and says how many there were.
+    unsafe fn fill_bitmap(&mut self, scan: &mut IndexScanDescData, bitmap: *mut TIDBitmap) -> i64 {
+        // SAFETY: as `amgetbitmap`.
+        unsafe {
+            self.start(scan, Direction::Forward);
+            let mut total = 0;
+            while self.read_page(scan) {
+                for tails in self.matches.tails().chunks(BITMAP_BATCH) {
+                    let mut tids = [heap_tid(Tail::MIN); BITMAP_BATCH];
+                    tids.iter_mut().zip(tails).for_each(|(tid, &tail)| *tid = heap_tid(tail));
+                    add_to_bitmap(bitmap, &mut tids[..tails.len()]);
+                }
+                total += self.matches.len() as i64;
+            }
+            total
+        }
+    }
+
+    /// Forms the index tuple of the match the scan is at, in memory that the next one uses again.
+    unsafe fn form_tuple(&mut self) -> *mut pg_sys::IndexTupleData {
+        // SAFETY: the memory has room for every column; each is written at its alignment.
+        unsafe {
+            if self.tuple.memory.is_null() {
+                self.tuple.memory = pg_sys::MemoryContextAllocZero(self.context(), TUPLE_SIZE).cast();
+            }
+            let (lane, tail) = (self.matches.lane(self.at).to_u128(), self.matches.tail(self.at));
+            let shape = &self.index.shape;
+            let columns = shape.columns();
+            let bytes = self.tuple.memory.cast::<u8>();
+            let is_null = |c: usize| shape.unpack(lane, tail, c).is_none();
+            let has_nulls = (0..columns.len()).any(is_null);
+            let mut at: usize = if has_nulls { 16 } else { 8 };
+            if has_nulls {
+                let bits = (0..columns.len()).fold(0u32, |bits, c| bits | u32::from(!is_null(c)) << c);
+                bytes.add(8).cast::<u32>().write_unaligned(bits.to_le());
+            }
+            for (c, column) in columns.iter().enumerate() {
+                if let Some(image) = shape.unpack(lane, tail, c) {
+                    let Attribute { length, align } = self.tuple.columns[c];
+                    at = at.next_multiple_of(align);
+                    column::store(column.ty, image, bytes.add(at));
+                    at += length;
+                }
+            }
+            let size = at.next_multiple_of(8) as u16;
+            (*self.tuple.memory).t_tid = heap_tid(tail);
+            (*self.tuple.memory).t_info = size | if has_nulls { HAS_NULLS } else { 0 };
+            self.tuple.memory
+        }
+    }
+
+    /// Reads the scan keys: what is looked for.
+    unsafe fn select(&mut self, scan: IndexScanDesc) {
+        // SAFETY: as `amrescan`.
+        unsafe {
+            self.selection.clear();
+            if !self.arrays.is_null() {
+                pg_sys::MemoryContextReset(self.arrays);
+            }
+            for number in 0..(*scan).numberOfKeys as usize {
+                self.add_key((*scan).indexRelation, &*(*scan).keyData.add(number));
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
+        let c = key.sk_attno as usize - 1;
+        let flags = key.sk_flags as u32;
+        if flags & pg_sys::SK_SEARCHNULL != 0 {
+            return self.selection.null(c);
+        }
+        if flags & pg_sys::SK_SEARCHNOTNULL != 0 {
+            return self.selection.not_null(c);
+        }
+        if flags & pg_sys::SK_ISNULL != 0 {
+            // All operators of our families are strict.
+            return self.selection.nothing();
+        }
+        if flags & pg_sys::SK_ROW_HEADER != 0 {
+            server::raise(
+                ERRCODE_FEATURE_NOT_SUPPORTED,
+                format_args!("fpbtree index \"{}\" cannot compare rows", server::Name(rel)),
+                None,
+                None,
+            );
+        }
+        let ty = self.index.shape.columns()[c].ty;
+        // SAFETY: the server's scan keys are on our columns, with operators of our families.
+        unsafe {
+            let order = ColumnOrder::of(rel, c, ty);
+            if flags & pg_sys::SK_SEARCHARRAY != 0 {
+                return self.add_array(order, c, key);
+            }
+            let bounds = neighbours(order, key.sk_subtype, key.sk_argument);
+            self.restrict(c, key.sk_strategy, bounds);
+        }
+    }
+
+    /// Wants a column to compare with an argument, given by its neighbours, as the strategy says.
+    #[inline]
+    fn restrict(&mut self, c: usize, strategy: u16, bounds: Neighbours) {
+        let Some((low, high)) = interval(strategy, bounds) else { return self.selection.nothing() };
+        self.selection.between(c, low, high);
+    }
+
+    /// Wants a column to compare so with any element of an array.
+    unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
+        // SAFETY: as `add_key`; what is allocated lives until the next rescan.
+        unsafe {
+            if self.arrays.is_null() {
+                self.arrays = pg_sys::AllocSetContextCreateInternal(
+                    self.context(),
+                    c"fpbtree array keys".as_ptr(),
+                    pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                    pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+                );
+            }
+            let before = pg_sys::MemoryContextSwitchTo(self.arrays);
+            let (values, nulls) = elements(key.sk_argument);
+            let element = (*pg_sys::pg_detoast_datum(key.sk_argument.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype;
+            let subtype = if key.sk_subtype == pg_sys::InvalidOid { element } else { key.sk_subtype };
+            let present = || values.iter().zip(nulls).filter(|(_, null)| !**null).map(|(&value, _)| value);
+            if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
+                let fields = crate::index::zeroed_array::<u128>(values.len());
+                let mut count = 0;
+                for value in present() {
+                    let bounds = neighbours(order, subtype, value);
+                    if let (Some(floor), Some(ceil)) = (bounds.floor, bounds.ceil)
+                        && ceil <= floor
+                    {
+                        fields[count] = floor;
+                        count += 1;
+                    }
+                }
+                self.selection.any_of(c, &mut fields[..count]);
+            } else {
+                // Any element at all will do: the widest of their intervals.
+                let widest = present()
+                    .filter_map(|value| interval(key.sk_strategy, neighbours(order, subtype, value)))
+                    .reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+                match widest {
+                    Some((low, high)) => self.selection.between(c, low, high),
+                    None => self.selection.nothing(),
+                }
+            }
+            pg_sys::MemoryContextSwitchTo(before);
+        }
+    }
+}
+
+/// The fields that compare with an argument as the strategy says: from, to; `None` if there are none.
+#[inline]
+fn interval(strategy: u16, Neighbours { floor, ceil }: Neighbours) -> Option<(u128, u128)> {
+    let (low, high) = match u32::from(strategy) {
+        pg_sys::BTLessStrategyNumber => (0, ceil.map_or(Some(u128::MAX), |ceil| ceil.checked_sub(1))?),
+        pg_sys::BTLessEqualStrategyNumber => (0, floor?),
+        pg_sys::BTEqualStrategyNumber => (ceil?, floor?),
+        pg_sys::BTGreaterEqualStrategyNumber => (ceil?, u128::MAX),
+        _ => (floor.map_or(Some(0), |floor| floor.checked_add(1))?, u128::MAX),
+    };
+    (low <= high).then_some((low, high))
+}
+
+/// An array's elements and which of them are NULL, in the current memory context.
+unsafe fn elements(array: Datum) -> (&'static [Datum], &'static [bool]) {
+    // SAFETY: the scan key's argument is an array of a known type.
+    unsafe {
+        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
+        let element = (*array).elemtype;
+        let (mut length, mut by_value, mut align) = (0, false, 0);
+        pg_sys::get_typlenbyvalalign(element, &mut length, &mut by_value, &mut align);
+        let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
+        pg_sys::deconstruct_array(
+            array,
+            element,
+            c_int::from(length),
+            by_value,
+            align,
+            &mut values,
+            &mut nulls,
+            &mut count,
+        );
+        if count == 0 {
+            return (&[], &[]);
+        }
+        let count = count as usize;
+        (core::slice::from_raw_parts(values, count), core::slice::from_raw_parts(nulls, count))
+    }
+}
+
+/// Whether the pin on a page is kept while its matches are returned, as nbtree keeps it (I6): it holds VACUUM off the
+/// page where no MVCC snapshot would notice that a TID was used again.
+#[inline]
+unsafe fn keeps_pin(scan: &IndexScanDescData) -> bool {
+    // SAFETY: the scan's snapshot and index.
+    unsafe {
+        let kind = (*scan.xs_snapshot).snapshot_type;
+        let is_mvcc = kind == SnapshotType::SNAPSHOT_MVCC || kind == SnapshotType::SNAPSHOT_HISTORIC_MVCC;
+        scan.xs_want_itup || !is_mvcc || !server::needs_wal(scan.indexRelation)
+    }
+}
+
+/// Counts the start of a scan in the server's statistics.
+unsafe fn count_scan(scan: &mut IndexScanDescData) {
+    // SAFETY: an open index.
+    unsafe {
+        server::count_index_scan(scan.indexRelation);
+        #[cfg(feature = "pg18")]
+        if let Some(instrument) = scan.instrument.as_mut() {
+            instrument.nsearches += 1;
+        }
+    }
+}
+
+/// `tbm_add_tuples`, raw: it may run out of memory.
+unsafe fn add_to_bitmap(bitmap: *mut TIDBitmap, tids: &mut [ItemPointerData]) {
+    // SAFETY: the server's bitmap.
+    unsafe { pg_sys::tbm_add_tuples(bitmap, tids.as_mut_ptr(), tids.len() as c_int, false) };
+}

@@ -1,0 +1,119 @@
+//! VACUUM: removal of entries whose heap tuples are gone.
+
+use core::ffi::c_void;
+
+use fpbtree_engine::key::{Lane, Tail};
+use fpbtree_engine::store::{Block, NO_BLOCK, PageStore};
+use fpbtree_engine::tree::Tree;
+use fpbtree_engine::tree::verify::BlockSet;
+use pgrx::pg_guard;
+use pgrx::pg_sys::{IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVacuumInfo};
+
+use crate::index::{Index, free_array, heap_tid, with_lane, zeroed_array};
+use crate::server::raw;
+use crate::store::PgStore;
+
+/// The `ambulkdelete` callback: one pass in key order, then a look at the pages it did not meet.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn ambulkdelete(
+    info: *mut IndexVacuumInfo,
+    stats: *mut IndexBulkDeleteResult,
+    callback: IndexBulkDeleteCallback,
+    state: *mut c_void,
+) -> *mut IndexBulkDeleteResult {
+    // SAFETY: called by the server, with an open index of ours that it has locked against a second VACUUM.
+    unsafe {
+        let rel = (*info).index;
+        let index = Index::of(rel);
+        let store = PgStore::new(rel, core::ptr::null_mut());
+        let stats = if stats.is_null() { new_stats() } else { stats };
+        let Some(is_dead) = callback else { return stats };
+        let mut dead = |tail: Tail| is_dead(&mut heap_tid(tail), state);
+        with_lane!(index.shape.lane_kind(), L => {
+            pass(Tree::<_, L>::new(&store, &index.geometry), &mut dead, &mut *stats);
+        });
+        raw::IndexFreeSpaceMapVacuum(rel);
+        stats
+    }
+}
+
+/// One pass. `stats` adds up what was removed, over passes, and says how the index is after the last.
+unsafe fn pass<L: Lane>(
+    tree: Tree<'_, PgStore, L>,
+    is_dead: &mut dyn FnMut(Tail) -> bool,
+    stats: &mut IndexBulkDeleteResult,
+) {
+    let store = tree.store();
+    let blocks = store.block_count();
+    // SAFETY: zero words are an empty set; freed below, or with the memory context after an error.
+    unsafe {
+        let words = zeroed_array::<u64>(BlockSet::words(blocks));
+        let mut met = BlockSet::new(words);
+        let done = store.expect(tree.vacuum(is_dead, &mut |block, next| {
+            met.add(block);
+            // The root as the only leaf is visited locked.
+            if next != NO_BLOCK {
+                raw::delay_vacuum();
+            }
+        }));
+        store.expect(tree.visit_inner_pages(&mut |block| {
+            met.add(block);
+        }));
+        stats.pages_free = free_pages(tree, &met, blocks);
+        stats.num_pages = store.block_count();
+        stats.estimated_count = false;
+        stats.num_index_tuples = done.entries as f64;
+        stats.tuples_removed += done.removed as f64;
+        stats.pages_newly_deleted += done.deleted_pages as u32;
+        stats.pages_deleted = stats.pages_free;
+        free_array(words);
+    }
+}
+
+/// Tells the free space map of every reusable page among those that the pass did not meet: pages deleted by it, by an
+/// earlier one, or lost by a crash. Says how many there are.
+unsafe fn free_pages<L: Lane>(tree: Tree<'_, PgStore, L>, met: &BlockSet<'_>, blocks: Block) -> u32 {
+    let store = tree.store();
+    let mut free = 0;
+    for block in (0..blocks).filter(|&block| !met.has(block)) {
+        if store.expect(tree.is_reusable(block)) {
+            store.free(block);
+            free += 1;
+        }
+        // SAFETY: nothing is locked.
+        unsafe { raw::delay_vacuum() };
+    }
+    free
+}
+
+/// The `amvacuumcleanup` callback. Without a bulk delete there is nothing to clean up: deleted pages were given to the
+/// free space map at once.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn amvacuumcleanup(
+    info: *mut IndexVacuumInfo,
+    stats: *mut IndexBulkDeleteResult,
+) -> *mut IndexBulkDeleteResult {
+    // SAFETY: called by the server, with an open index of ours.
+    unsafe {
+        if (*info).analyze_only {
+            return stats;
+        }
+        if stats.is_null() {
+            let stats = new_stats();
+            (*stats).num_pages = PgStore::new((*info).index, core::ptr::null_mut()).block_count();
+            (*stats).num_index_tuples = (*info).num_heap_tuples;
+            (*stats).estimated_count = true;
+            return stats;
+        }
+        if !(*info).estimated_count {
+            // As btree: entries whose tuples were pruned meanwhile may make the count larger than the heap's.
+            (*stats).num_index_tuples = (*stats).num_index_tuples.min((*info).num_heap_tuples);
+        }
+        stats
+    }
+}
+
+unsafe fn new_stats() -> *mut IndexBulkDeleteResult {
+    // SAFETY: all-zero bytes are a result; it belongs to VACUUM's memory context.
+    unsafe { raw::palloc0(size_of::<IndexBulkDeleteResult>()).cast() }
+}

@@ -1,0 +1,108 @@
+-- What is refused, with which SQLSTATE: 42809 wrong object type, 42501 insufficient privilege, 42P01
+-- undefined table, 42704 undefined object, 0A000 feature not supported.
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\set harness :srcdir '/sql/harness.inc'
+\i :harness
+\set ECHO all
+CREATE TABLE t (id int, v int, w text);
+CREATE INDEX t_idx ON t USING fpbtree (v);
+CREATE INDEX t_btree ON t (v);
+CREATE TABLE p (id int, v int) PARTITION BY RANGE (id);
+CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (1000);
+CREATE INDEX p_idx ON p USING fpbtree (v);
+CREATE VIEW a_view AS SELECT 1 AS v;
+CREATE SEQUENCE a_sequence;
+-- Each function on each kind of thing: the SQLSTATE, and whether the message names what is wrong.
+SELECT target, f AS function, left(o, 5) AS state, o ~ target AS named
+  FROM unnest('{t,t_btree,p,p_idx,a_view,a_sequence,no_such_index}'::text[]) WITH ORDINALITY u(target, n),
+       unnest('{fpbtree_check,fpbtree_stats}'::text[]) f,
+       LATERAL harness.outcome(format('SELECT * FROM %s(%L)', f, target)) o
+ ORDER BY n, f;
+SELECT f AS function, harness.outcome(format('SELECT * FROM %s(4294967294)', f)) !~ '^(ok|XX)' AS specific
+  FROM unnest('{fpbtree_check,fpbtree_stats}'::text[]) f;
+-- NULL gives nothing; a partition's own index is as good as any.
+SELECT count(*) FROM fpbtree_check(NULL);
+SELECT count(*) FROM fpbtree_check('t_idx', NULL);
+SELECT count(*) FROM fpbtree_stats(NULL);
+SELECT count(*) FROM fpbtree_check('p_1_v_idx', true);
+SELECT count(*) FROM fpbtree_check(index => 't_idx', heapallindexed => true);
+SELECT entries, dead_entries, leaf_pages, inner_pages, deleted_pages FROM fpbtree_stats('t_idx');
+-- Privileges.
+CREATE ROLE regress_fpbtree_nobody;
+SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''t_idx'')', f)), 5) AS before
+  FROM unnest('{fpbtree_check,fpbtree_stats}'::text[]) f;
+GRANT USAGE ON SCHEMA harness TO regress_fpbtree_nobody;
+GRANT USAGE ON SCHEMA public TO regress_fpbtree_nobody;
+SET ROLE regress_fpbtree_nobody;
+SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''t_idx'')', f)), 5) AS state
+  FROM unnest('{fpbtree_check,fpbtree_stats}'::text[]) f;
+RESET ROLE;
+ALTER TABLE t OWNER TO regress_fpbtree_nobody;
+GRANT EXECUTE ON FUNCTION fpbtree_check, fpbtree_stats TO regress_fpbtree_nobody;
+SET ROLE regress_fpbtree_nobody;
+SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''t_idx'')', f)), 5) AS owner
+  FROM unnest('{fpbtree_check,fpbtree_stats}'::text[]) f;
+SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''p_1_v_idx'')', f)), 5) AS other
+  FROM unnest('{fpbtree_check,fpbtree_stats}'::text[]) f;
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION fpbtree_check, fpbtree_stats FROM regress_fpbtree_nobody;
+REVOKE USAGE ON SCHEMA harness, public FROM regress_fpbtree_nobody;
+ALTER TABLE t OWNER TO CURRENT_USER;
+DROP ROLE regress_fpbtree_nobody;
+-- Indexes that cannot be.
+CREATE TYPE colour AS ENUM ('red', 'green');
+SELECT s AS statement, harness.outcome(s) FROM unnest(ARRAY[
+  'CREATE UNIQUE INDEX ON t USING fpbtree (v)',
+  'CREATE INDEX ON t USING fpbtree (v) INCLUDE (id)',
+  'CREATE INDEX ON t USING fpbtree (w)',
+  'CREATE INDEX ON t USING fpbtree (v, w)',
+  'CREATE INDEX ON t USING fpbtree ((v::numeric))',
+  'CREATE INDEX ON t USING fpbtree ((v::text))',
+  'CREATE INDEX ON t USING fpbtree ((ARRAY[v]))',
+  'CREATE INDEX ON t USING fpbtree ((int4range(v, v)))',
+  'CREATE INDEX ON t USING fpbtree ((ROW(v, v)))',
+  'CREATE INDEX ON t USING fpbtree ((w::bytea))',
+  'CREATE INDEX ON t USING fpbtree ((NULL::interval))',
+  'CREATE INDEX ON t USING fpbtree ((NULL::timetz))',
+  'CREATE INDEX ON t USING fpbtree ((NULL::inet))',
+  'CREATE INDEX ON t USING fpbtree ((NULL::jsonb))',
+  'CREATE INDEX ON t USING fpbtree ((NULL::colour))',
+  'CREATE INDEX ON t USING fpbtree ((NULL::point))',
+  'CREATE INDEX ON t USING fpbtree ((NULL::xid))',
+  'CREATE INDEX ON t USING fpbtree (w text_ops)',
+  'CREATE INDEX ON t USING fpbtree (v int8_ops)',
+  'CREATE INDEX ON t USING fpbtree (v COLLATE "C")',
+  'CREATE INDEX ON t USING fpbtree (v no_such_ops)',
+  'CREATE INDEX ON t USING fpbtree (v int4_ops (a = 1))',
+  'CREATE INDEX ON t USING fpbtree (ctid)',
+  'CREATE INDEX ON t USING fpbtree ((random()))',
+  'CREATE INDEX ON t USING fpbtree (no_such_column)',
+  'ALTER TABLE t ADD PRIMARY KEY USING INDEX t_idx',
+  'ALTER TABLE t ADD UNIQUE USING INDEX t_idx']) s;
+SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass;
+-- As many columns as an index may have, and one more.
+SELECT format('CREATE TABLE many (%s)', string_agg(format('c%s bool', n), ', ')) AS many FROM generate_series(1, 33) n \gset
+:many;
+SELECT format('CREATE INDEX many_idx ON many USING fpbtree (%s)', string_agg('c' || n, ', ')) AS many FROM generate_series(1, 32) n \gset
+:many;
+SELECT harness.outcome(format('CREATE INDEX ON many USING fpbtree (%s)', string_agg('c' || n, ', '))) FROM generate_series(1, 33) n;
+INSERT INTO many (c1, c31, c32) SELECT i % 2 = 0, i % 3 = 0, NULL FROM generate_series(1, 100) i;
+SELECT count(*) FROM fpbtree_check('many_idx', true);
+SET enable_seqscan = off;
+SELECT count(*) FROM many WHERE c1 IS NOT NULL AND c31 < (SELECT true) AND c32 IS NULL;
+RESET enable_seqscan;
+-- A table with an fpbtree index is a table like any other.
+CREATE TABLE other (id int PRIMARY KEY, v int);
+CREATE INDEX ON other USING fpbtree (v);
+INSERT INTO other SELECT i, i FROM generate_series(1, 10) i;
+INSERT INTO other VALUES (3, 30), (11, 11) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
+INSERT INTO other VALUES (3, 31) ON CONFLICT DO NOTHING;
+CREATE TABLE referring (id int REFERENCES other);
+INSERT INTO referring VALUES (3);
+SELECT harness.outcome('INSERT INTO referring VALUES (99)');
+SELECT v FROM other WHERE v > 9 ORDER BY v;
+DROP TABLE referring, other, many, t, p;
+DROP TYPE colour;
+DROP VIEW a_view;
+DROP SEQUENCE a_sequence;

@@ -1,0 +1,401 @@
+//! A page store in memory with real locks, a log in both forms and crashes, for tests and experiments.
+//!
+//! Every change is logged twice: encoded ([`Form::Own`]), and as what a generic record of the server would hold
+//! ([`Form::Generic`]). A [`crash`](MemoryStore::crash) makes the store that redo would make of any log position and any
+//! page versions that may have been written by then.
+
+use super::{Block, Error, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT, Result};
+use crate::change::{Change, Decoded};
+use crate::page::{self, Ranges};
+use core::cell::{RefCell, UnsafeCell};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use parking_lot::lock_api::RawRwLock as _;
+use parking_lot::{Mutex, RawRwLock};
+
+/// Which of the two logs to redo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Encoded changes.
+    Own,
+    /// Written byte ranges, or whole pages without their hole.
+    Generic,
+}
+
+/// A page's place in memory.
+struct Frame {
+    bytes: UnsafeCell<PageBytes>,
+    lock: RawRwLock,
+    pins: AtomicUsize,
+}
+
+// SAFETY: the bytes are reached through `bytes` and `commit` only, whose callers hold the content lock.
+unsafe impl Sync for Frame {}
+
+/// A pinned page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pin(Block);
+
+/// One block's part of a generic record.
+enum Written {
+    Delta(Vec<u8>),
+    Image(Box<PageBytes>),
+}
+
+struct Record {
+    own: Vec<u8>,
+    generic: Vec<(Block, Written)>,
+    /// What the pages were afterwards, in case they are written then.
+    versions: Vec<(Block, Box<PageBytes>)>,
+}
+
+/// Pages, as many as were asked for and no more.
+pub struct MemoryStore {
+    frames: Box<[Frame]>,
+    count: AtomicU32,
+    free: Mutex<Vec<Block>>,
+    lsn: Mutex<u64>,
+    /// What the store began with and everything since, if it is kept.
+    log: Option<Mutex<Vec<Record>>>,
+    base: Vec<PageBytes>,
+    jitter: AtomicBool,
+}
+
+thread_local! {
+    /// The content locks this thread holds.
+    static HELD: RefCell<Vec<*const Frame>> = const { RefCell::new(Vec::new()) };
+}
+
+impl MemoryStore {
+    /// A store that holds `pages` and has room for `capacity`. It keeps no log.
+    pub fn new(pages: &[PageBytes], capacity: usize) -> Self {
+        assert!(pages.len() <= capacity, "more pages than there is room for");
+        let frame = |block: usize| Frame {
+            bytes: UnsafeCell::new(pages.get(block).copied().unwrap_or([0; PAGE_SIZE])),
+            lock: RawRwLock::INIT,
+            pins: AtomicUsize::new(0),
+        };
+        MemoryStore {
+            frames: (0..capacity).map(frame).collect(),
+            count: AtomicU32::new(pages.len() as Block),
+            free: Mutex::default(),
+            lsn: Mutex::new(pages.iter().map(lsn_of).max().unwrap_or(0)),
+            log: None,
+            base: Vec::new(),
+            jitter: AtomicBool::new(false),
+        }
+    }
+
+    /// A store that keeps its log, to be crashed.
+    pub fn logging(pages: &[PageBytes], capacity: usize) -> Self {
+        MemoryStore { log: Some(Mutex::default()), base: pages.to_vec(), ..MemoryStore::new(pages, capacity) }
+    }
+
+    /// Lets threads change places at more moments than the scheduler would.
+    pub fn shake(&self) {
+        self.jitter.store(true, Ordering::Relaxed);
+    }
+
+    /// A copy of a page.
+    pub fn copy(&self, block: Block) -> PageBytes {
+        let pin = self.pin(block).expect("the page exists");
+        self.lock(pin, Mode::Share);
+        let bytes = *self.bytes(pin);
+        self.unlock(pin);
+        self.unpin(pin);
+        bytes
+    }
+
+    /// Overwrites a page with whatever bytes.
+    pub fn damage(&self, block: Block, bytes: &PageBytes) {
+        let pin = self.pin(block).expect("the page exists");
+        self.lock(pin, Mode::Exclusive);
+        // SAFETY: the page is exclusively locked.
+        unsafe { *self.frame(pin).bytes.get() = *bytes };
+        self.unlock(pin);
+        self.unpin(pin);
+    }
+
+    /// Pages in the free space map.
+    pub fn free_pages(&self) -> u64 {
+        self.free.lock().len() as u64
+    }
+
+    /// The log position after the last change.
+    pub fn end_of_log(&self) -> u64 {
+        *self.lsn.lock()
+    }
+
+    /// Whether no page is pinned or locked.
+    pub fn is_quiet(&self) -> bool {
+        let idle = |frame: &Frame| frame.pins.load(Ordering::SeqCst) == 0 && !frame.lock.is_locked();
+        self.frames.iter().all(idle)
+    }
+
+    /// Forgets all pins and locks, as a server does that aborts a transaction. Nobody else uses the store.
+    pub fn abort(&mut self) {
+        for frame in &mut self.frames {
+            frame.pins = AtomicUsize::new(0);
+            frame.lock = RawRwLock::INIT;
+        }
+        HELD.take();
+    }
+
+    /// The store that a crash at log position `lsn` and redo leave. Of every page any version up to there may have been
+    /// written before: `choose` says which of that many. The free list is lost.
+    ///
+    /// # Panics
+    /// If no log is kept, or if redo meets a change that does not fit its page.
+    pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize, lsn: u64, form: Form) -> MemoryStore {
+        let log = self.log.as_ref().expect("the store keeps a log").lock();
+        let past = &log[..lsn as usize];
+        let mut versions: Vec<Vec<&PageBytes>> = self.base.iter().map(|page| vec![page]).collect();
+        for (block, version) in past.iter().flat_map(|record| &record.versions) {
+            versions.resize_with(versions.len().max(*block as usize + 1), || vec![&[0; PAGE_SIZE]]);
+            versions[*block as usize].push(version);
+        }
+        let mut pages: Vec<PageBytes> = versions.iter().map(|all| *all[choose(all.len())]).collect();
+        for (record, lsn) in past.iter().zip(1..) {
+            record.redo(&mut pages, lsn, form);
+        }
+        let store = MemoryStore::logging(&pages, self.frames.len());
+        // Positions in the new store's log count from nothing again.
+        *store.lsn.lock() = 0;
+        for frame in &store.frames {
+            // SAFETY: nobody else knows the store yet.
+            set_lsn(unsafe { &mut *frame.bytes.get() }, 0);
+        }
+        store
+    }
+
+    fn frame(&self, pin: Pin) -> &Frame {
+        let frame = &self.frames[pin.0 as usize];
+        debug_assert!(frame.pins.load(Ordering::SeqCst) > 0, "page {pin:?} is used without a pin");
+        frame
+    }
+
+    /// Lets another thread go first, now and then.
+    fn sway(&self) {
+        if self.jitter.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Record {
+    fn redo(&self, pages: &mut [PageBytes], lsn: u64, form: Form) {
+        let decoded = Decoded::decode(&self.own).expect("a logged change can be read");
+        let change = decoded.change();
+        for (index, (block, written)) in self.generic.iter().enumerate() {
+            let page = &mut pages[*block as usize];
+            debug_assert_eq!(change.blocks()[index], *block);
+            if lsn_of(page) >= lsn {
+                continue;
+            }
+            match form {
+                Form::Own => {
+                    assert!(change.fits(index, page), "a logged change fits its page: {change:?}");
+                    change.apply(index, page, &mut Ranges::new());
+                }
+                Form::Generic => written.apply(page),
+            }
+            set_lsn(page, lsn);
+        }
+    }
+}
+
+impl Written {
+    fn of(ranges: &Ranges, page: &PageBytes) -> Written {
+        if ranges.whole_page() {
+            let mut image = Box::new(*page);
+            zero_hole(&mut image);
+            return Written::Image(image);
+        }
+        let mut delta = vec![0; Ranges::DELTA_SIZE];
+        let length = ranges.delta(page, &mut delta);
+        delta.truncate(length);
+        Written::Delta(delta)
+    }
+
+    /// What the server's `generic_redo` does.
+    fn apply(&self, page: &mut PageBytes) {
+        match self {
+            Written::Image(image) => *page = **image,
+            Written::Delta(delta) => {
+                let mut rest = &delta[..];
+                while let Some((&[a, b, c, d], after)) = rest.split_first_chunk() {
+                    let (at, length) = (u16::from_ne_bytes([a, b]) as usize, u16::from_ne_bytes([c, d]) as usize);
+                    page[at..at + length].copy_from_slice(&after[..length]);
+                    rest = &after[length..];
+                }
+            }
+        }
+        zero_hole(page);
+    }
+}
+
+/// Zeroes what the page header says is unused, as the server does in redo.
+fn zero_hole(page: &mut PageBytes) {
+    let [lower, upper] = [12, 14].map(|at| u16::from_le_bytes([page[at], page[at + 1]]) as usize);
+    page[lower..upper].fill(0);
+}
+
+fn lsn_of(page: &PageBytes) -> u64 {
+    let mut lsn = [0; 8];
+    lsn.copy_from_slice(&page[..8]);
+    u64::from_le_bytes(lsn)
+}
+
+fn set_lsn(page: &mut PageBytes, lsn: u64) {
+    page[..8].copy_from_slice(&lsn.to_le_bytes());
+}
+
+/// Applies one page's part of a change and says what a generic record would hold of it. Redo in either form must make
+/// the same of the page as it was: that is checked here for every change of every test.
+fn apply(change: &Change<'_, Pin>, own: &[u8], index: usize, page: &mut PageBytes) -> Written {
+    let before = *page;
+    let mut ranges = Ranges::new();
+    change.apply(index, page, &mut ranges);
+    let written = Written::of(&ranges, page);
+    if cfg!(debug_assertions) {
+        let decoded = Decoded::decode(own).expect("a change can be read back");
+        assert!(change.fits(index, &before), "a change does not fit the page it was planned on: {change:?}");
+        let (mut owned, mut generic) = (before, before);
+        decoded.change().apply(index, &mut owned, &mut Ranges::new());
+        written.apply(&mut generic);
+        assert!(owned == *page, "redo of a read back change differs: {change:?}");
+        assert!(generic[8..] == page[8..], "redo of the written ranges differs: {change:?}");
+    }
+    written
+}
+
+impl PageStore for MemoryStore {
+    type Pin = Pin;
+
+    fn pin(&self, block: Block) -> Result<Pin> {
+        if block >= self.block_count() {
+            return Err(Error::Corrupt { block, what: "page is beyond the end of the index" });
+        }
+        self.frames[block as usize].pins.fetch_add(1, Ordering::SeqCst);
+        Ok(Pin(block))
+    }
+
+    fn unpin(&self, pin: Pin) {
+        self.frame(pin).pins.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn block(&self, pin: Pin) -> Block {
+        pin.0
+    }
+
+    fn lock(&self, pin: Pin, mode: Mode) {
+        self.sway();
+        let frame = self.frame(pin);
+        HELD.with_borrow_mut(|held| {
+            assert!(!held.contains(&core::ptr::from_ref(frame)), "page {pin:?} is locked twice");
+            held.push(frame);
+        });
+        match mode {
+            Mode::Share => frame.lock.lock_shared(),
+            Mode::Exclusive => frame.lock.lock_exclusive(),
+        }
+    }
+
+    fn lock_cleanup(&self, pin: Pin) {
+        assert!(HELD.with_borrow(Vec::is_empty), "a cleanup lock is waited for under a content lock");
+        loop {
+            self.lock(pin, Mode::Exclusive);
+            if self.frame(pin).pins.load(Ordering::SeqCst) == 1 {
+                return;
+            }
+            self.unlock(pin);
+            std::thread::yield_now();
+        }
+    }
+
+    fn unlock(&self, pin: Pin) {
+        let frame = self.frame(pin);
+        HELD.with_borrow_mut(|held| {
+            let at = held.iter().position(|&other| core::ptr::eq(other, frame));
+            held.remove(at.expect("the page is locked by this thread"));
+        });
+        // SAFETY: this thread holds the lock, exclusively if anyone does.
+        unsafe {
+            if frame.lock.is_locked_exclusive() { frame.lock.unlock_exclusive() } else { frame.lock.unlock_shared() }
+        }
+        self.sway();
+    }
+
+    fn bytes(&self, pin: Pin) -> &PageBytes {
+        let frame = self.frame(pin);
+        debug_assert!(frame.lock.is_locked(), "page {pin:?} is read without a lock");
+        // SAFETY: the caller holds a content lock, so nobody changes the page but for the hint bits.
+        unsafe { &*frame.bytes.get() }
+    }
+
+    fn allocate(&self) -> Result<Pin> {
+        while let Some(block) = self.free.lock().pop() {
+            let pin = self.pin(block)?;
+            if self.frame(pin).lock.try_lock_exclusive() {
+                HELD.with_borrow_mut(|held| held.push(self.frame(pin)));
+                if block > ROOT && page::reusable(self.bytes(pin)) {
+                    return Ok(pin);
+                }
+                self.unlock(pin);
+            }
+            self.unpin(pin);
+        }
+        let block = self.count.fetch_add(1, Ordering::SeqCst);
+        assert!((block as usize) < self.frames.len(), "the store is full");
+        let pin = self.pin(block)?;
+        self.lock(pin, Mode::Exclusive);
+        Ok(pin)
+    }
+
+    fn free(&self, block: Block) {
+        debug_assert_ne!(block, NO_BLOCK);
+        self.free.lock().push(block);
+    }
+
+    fn block_count(&self) -> Block {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    fn commit(&self, change: &Change<'_, Pin>) {
+        let mut own = Vec::new();
+        change.encode(|pin| pin.0, &mut own);
+        let mut lsn = self.lsn.lock();
+        *lsn += 1;
+        let (mut generic, mut versions) = (Vec::new(), Vec::new());
+        for (index, &pin) in change.blocks().iter().enumerate() {
+            assert!(self.frame(pin).lock.is_locked_exclusive(), "page {pin:?} is changed without its lock");
+            // SAFETY: the caller has the page's exclusive lock and does not look at it during the call.
+            let page = unsafe { &mut *self.frame(pin).bytes.get() };
+            let written = apply(change, &own, index, page);
+            set_lsn(page, *lsn);
+            if self.log.is_some() {
+                generic.push((pin.0, written));
+                versions.push((pin.0, Box::new(*page)));
+            }
+        }
+        if let Some(log) = &self.log {
+            log.lock().push(Record { own, generic, versions });
+        }
+    }
+
+    fn set_hint(&self, pin: Pin, offsets: &[u16], mask: u8) {
+        let bytes = self.frame(pin).bytes.get().cast::<u8>();
+        for &offset in offsets {
+            assert!((offset as usize) < PAGE_SIZE, "a hint outside the page");
+            // SAFETY: the byte is in the page, and whoever changes it under a share lock does so atomically.
+            unsafe { AtomicU8::from_ptr(bytes.add(offset as usize)).fetch_or(mask, Ordering::Relaxed) };
+        }
+    }
+
+    fn lsn(&self, pin: Pin) -> u64 {
+        lsn_of(self.bytes(pin))
+    }
+
+    fn check_interrupts(&self) {
+        self.sway();
+    }
+}

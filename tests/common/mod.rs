@@ -1,0 +1,185 @@
+//! A tree in memory beside a sorted set that holds what the tree should.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
+use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta};
+use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
+use fpbtree_engine::store::memory::MemoryStore;
+use fpbtree_engine::store::{PageBytes, PageStore};
+use fpbtree_engine::tree::Tree;
+use fpbtree_engine::tree::load::Loader;
+use fpbtree_engine::tree::verify::BlockSet;
+use rand::Rng;
+use rand::rngs::StdRng;
+use std::collections::BTreeSet;
+use std::mem::MaybeUninit;
+
+pub const BUILD_ID: u64 = 0x0123_4567_89AB_CDEF;
+
+/// Widths that make pages hold about a dozen entries, so that trees get many levels: the in-page root takes most of it.
+pub fn small<L: Lane>() -> Geometry {
+    let widths = match L::KIND {
+        LaneKind::U32 => [123, 1, 122, 1],
+        LaneKind::U64 => [122, 1, 121, 2],
+        LaneKind::U128 => [121, 2, 121, 2],
+    };
+    Geometry::with_widths(L::KIND, BUILD_ID, widths).expect("these widths fit")
+}
+
+/// The widths an index gets.
+pub fn normal<L: Lane>() -> Geometry {
+    Geometry::choose(L::KIND, BUILD_ID)
+}
+
+/// An ascending column, NULLs last, whose lane is `L`.
+pub fn one_column<L: Lane>() -> KeyShape {
+    let ty = match L::KIND {
+        LaneKind::U32 => ColumnType::Oid,
+        LaneKind::U64 => ColumnType::Xid8,
+        LaneKind::U128 => ColumnType::Uuid,
+    };
+    KeyShape::new(&[Column { ty, descending: false, nulls_first: false }]).expect("one column fits")
+}
+
+/// A value's key.
+pub fn key<L: Lane>(lane: u128, row: u64) -> (L, Tail) {
+    (L::from_u128(lane), Tail::new(false, (row / 100) as u32, (row % 100) as u16 + 1, false))
+}
+
+/// A NULL's key, where NULLs come last.
+pub fn null_key<L: Lane>(row: u64) -> (L, Tail) {
+    (L::MAX, Tail::new(true, (row / 100) as u32, (row % 100) as u16 + 1, false))
+}
+
+/// The pages of a tree of these entries, loaded in bulk.
+pub fn load<L: Lane>(meta: &Meta, fill: usize, entries: impl Iterator<Item = (L, Tail)>) -> Vec<PageBytes> {
+    let mut pages = vec![meta.page()];
+    let mut write = |block: u32, page: &PageBytes| {
+        pages.resize(pages.len().max(block as usize + 1), [0; 8192]);
+        assert!(pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
+        pages[block as usize] = *page;
+    };
+    let mut memory = Box::new(MaybeUninit::<Loader<L>>::uninit());
+    Loader::init(&mut memory, &meta.geometry, fill);
+    // SAFETY: just initialised.
+    let loader = unsafe { memory.assume_init_mut() };
+    for (lane, tail) in entries {
+        loader.add(&meta.geometry, lane, tail, &mut write);
+    }
+    loader.finish(&meta.geometry, &mut write);
+    pages
+}
+
+/// A tree, and the keys it should hold.
+pub struct Bed<L> {
+    pub store: MemoryStore,
+    pub meta: Meta,
+    pub model: BTreeSet<Key<L>>,
+}
+
+impl<L: Lane> Bed<L> {
+    pub fn new(geometry: Geometry, capacity: usize) -> Self {
+        let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
+        Self::with(meta, |pages| MemoryStore::new(pages, capacity))
+    }
+
+    pub fn with(meta: Meta, store: impl FnOnce(&[PageBytes]) -> MemoryStore) -> Self {
+        let pages = load::<L>(&meta, 90, std::iter::empty());
+        Bed { store: store(&pages), meta, model: BTreeSet::new() }
+    }
+
+    pub fn tree(&self) -> Tree<'_, MemoryStore, L> {
+        Tree::new(&self.store, &self.meta.geometry)
+    }
+
+    /// Inserts a key that is not there yet.
+    pub fn insert(&mut self, (lane, tail): (L, Tail)) {
+        if self.model.insert(Key::new(lane, tail)) {
+            self.tree().insert(lane, tail, 90).expect("the insertion succeeds");
+        }
+    }
+
+    /// Removes the rows that `is_dead` names.
+    pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tail) -> bool) {
+        let before = self.model.len();
+        self.model.retain(|key| !is_dead(key.tail));
+        let mut leaves = 0;
+        let stats = self.tree().vacuum(&mut is_dead, &mut |_, _| leaves += 1).expect("the vacuum succeeds");
+        assert_eq!(stats.entries, self.model.len() as u64);
+        assert_eq!(stats.removed, (before - self.model.len()) as u64);
+        assert_eq!(stats.leaf_pages, leaves);
+    }
+
+    /// Everything is as it should be.
+    pub fn check(&self) {
+        assert!(self.store.is_quiet(), "a lock or a pin is left over");
+        assert_eq!(problems(self.tree(), &self.meta.shape), Vec::<String>::new());
+        let entries = entries(self.tree());
+        assert!(entries.iter().map(Entry::key).eq(self.model.iter().copied()), "the tree holds something else");
+        let census = self.tree().census().expect("the tree can be counted");
+        assert_eq!(census.entries, self.model.len() as u64);
+        assert_eq!(census.free_pages, self.store.free_pages(), "a page is lost");
+    }
+}
+
+/// What verification has to say.
+pub fn problems<S: PageStore, L: Lane>(tree: Tree<'_, S, L>, shape: &KeyShape) -> Vec<String> {
+    let mut words = vec![0; BlockSet::words(tree.store().block_count())];
+    let mut found = Vec::new();
+    tree.verify(shape, &mut BlockSet::new(&mut words), &mut |block, what, detail| {
+        found.push(format!("block {block}: {what} ({detail})"));
+    })
+    .unwrap_or_else(|error| found.push(format!("{error:?}")));
+    found
+}
+
+/// All leaf entries, by the right links.
+pub fn entries<S: PageStore, L: Lane>(tree: Tree<'_, S, L>) -> Vec<Entry<L>> {
+    let mut all = Vec::new();
+    let mut pin = tree.leaf_for(Key::MIN).expect("there is a first leaf");
+    loop {
+        let page = tree.page(pin).expect("a leaf");
+        all.extend(page.iter());
+        let right = page.right();
+        tree.release(pin);
+        if right == 0 {
+            return all;
+        }
+        pin = tree.store().pin(right).expect("a right sibling");
+        tree.store().lock(pin, fpbtree_engine::store::Mode::Share);
+    }
+}
+
+/// What a scan finds, in its order.
+pub fn scan<S: PageStore, L: Lane>(
+    tree: Tree<'_, S, L>,
+    selection: &Selection<'_>,
+    direction: Direction,
+    skip_dead: bool,
+) -> Vec<Key<L>> {
+    let mut cursor = Cursor::new(direction);
+    let mut matches = Box::new(Matches::new());
+    let mut found = Vec::new();
+    while let Some(pin) = cursor.read_page(tree, selection, skip_dead, &mut matches).expect("the page can be read") {
+        tree.store().unpin(pin);
+        assert!(!matches.is_empty());
+        found.extend(keys(&matches));
+    }
+    found
+}
+
+/// The keys of a page of matches.
+pub fn keys<L: Lane>(matches: &Matches<L>) -> impl Iterator<Item = Key<L>> {
+    (0..matches.len()).map(|at| Key::new(matches.lane(at), matches.tail(at)))
+}
+
+/// One of the keys a test plays with: `spread` lanes, the extreme ones among them, and some NULLs.
+pub fn some_key<L: Lane>(random: &mut StdRng, spread: u128) -> (L, Tail) {
+    let row = random.random_range(0..1 << 20);
+    match random.random_range(0..40) {
+        0 => null_key(row),
+        1 => key(L::MAX.to_u128(), row),
+        _ => key(random.random_range(0..spread) * (L::MAX.to_u128() / spread), row),
+    }
+}

@@ -1,0 +1,213 @@
+//! The tree against a sorted set.
+
+mod common;
+
+use common::*;
+use fpbtree_engine::key::{Key, Lane};
+use fpbtree_engine::page::Geometry;
+use fpbtree_engine::scan::{Direction, Selection, kill};
+use fpbtree_engine::store::PageStore;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Runs a test for every lane, on small pages and on those an index gets.
+macro_rules! for_every_tree {
+    ($($name:ident($small:expr, $normal:expr);)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn on_u32() {
+                super::$name::<u32>(normal::<u32>(), $normal);
+            }
+
+            #[test]
+            fn on_u64() {
+                super::$name::<u64>(normal::<u64>(), $normal);
+            }
+
+            #[test]
+            fn on_u128() {
+                super::$name::<u128>(normal::<u128>(), $normal);
+            }
+
+            #[test]
+            fn on_small_pages_of_u32() {
+                super::$name::<u32>(small::<u32>(), $small);
+            }
+
+            #[test]
+            fn on_small_pages_of_u64() {
+                super::$name::<u64>(small::<u64>(), $small);
+            }
+
+            #[test]
+            fn on_small_pages_of_u128() {
+                super::$name::<u128>(small::<u128>(), $small);
+            }
+        }
+    )*};
+}
+
+for_every_tree! {
+    random_keys(4000, 20_000);
+    duplicates(4000, 20_000);
+    ascending_keys(4000, 20_000);
+    descending_keys(4000, 20_000);
+    everything_comes_and_goes(3000, 10_000);
+    scans_find_their_range(2000, 8000);
+    dead_hints_hide_entries(1000, 5000);
+}
+
+const ROOM: usize = 4000;
+
+fn random_keys<L: Lane>(geometry: Geometry, count: usize) {
+    let mut random = StdRng::seed_from_u64(1);
+    let mut bed = Bed::<L>::new(geometry, ROOM);
+    for at in 0..count {
+        bed.insert(some_key(&mut random, 1 << 30));
+        if at % (count / 8) == 0 {
+            bed.check();
+        }
+    }
+    bed.check();
+    let levels = bed.tree().census().unwrap().levels;
+    assert!(levels >= if geometry == small::<L>() { 4 } else { 2 }, "{levels} levels");
+}
+
+fn duplicates<L: Lane>(geometry: Geometry, count: usize) {
+    for spread in [1, 3, 40] {
+        let mut random = StdRng::seed_from_u64(spread as u64);
+        let mut bed = Bed::<L>::new(geometry, ROOM);
+        for at in 0..count {
+            bed.insert(some_key(&mut random, spread));
+            if at % (count / 4) == 0 {
+                bed.check();
+            }
+        }
+        bed.check();
+    }
+}
+
+fn ascending_keys<L: Lane>(geometry: Geometry, count: usize) {
+    let mut bed = Bed::<L>::new(geometry, ROOM);
+    for at in 0..count as u64 {
+        bed.insert(key(at.into(), at));
+    }
+    bed.check();
+    let census = bed.tree().census().unwrap();
+    let room = census.leaf_pages as usize * geometry.leaf.page_entries();
+    assert!(count * 100 / room >= 75, "leaves are {} % full", count * 100 / room);
+}
+
+fn descending_keys<L: Lane>(geometry: Geometry, count: usize) {
+    let mut bed = Bed::<L>::new(geometry, ROOM);
+    for at in (0..count as u64).rev() {
+        bed.insert(key((at / 3).into(), at));
+    }
+    bed.check();
+}
+
+/// Waves of insertions and removals, some of them of everything, in the end of all.
+fn everything_comes_and_goes<L: Lane>(geometry: Geometry, count: usize) {
+    let mut random = StdRng::seed_from_u64(2);
+    let mut bed = Bed::<L>::new(geometry, ROOM);
+    for wave in 0..12 {
+        let spread = [1 << 30, 1000, 5][wave % 3];
+        for _ in 0..count / 2 {
+            bed.insert(some_key(&mut random, spread));
+        }
+        bed.check();
+        let (seed, percent) = (random.random::<u64>(), [30, 95, 100, 5][wave % 4]);
+        bed.vacuum(|tail| (tail.raw() >> 3 ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < percent * (1 << 32) / 100);
+        bed.check();
+        // A stretch of keys: whole leaves and branches become empty.
+        let all: Vec<_> = bed.model.iter().copied().collect();
+        if let Some(from) = all.len().checked_sub(1).map(|last| random.random_range(0..=last)) {
+            let to = random.random_range(from..all.len());
+            let doomed: std::collections::HashSet<u64> = all[from..to].iter().map(|key| key.tail.raw()).collect();
+            bed.vacuum(|tail| doomed.contains(&tail.position().raw()));
+            bed.check();
+        }
+    }
+    bed.vacuum(|_| true);
+    bed.check();
+    let pages = bed.store.block_count();
+    assert!((pages as usize) < ROOM / 2, "{pages} pages: deleted ones are not used again");
+}
+
+/// Scans of random ranges of values, both ways, NULLs in or out.
+fn scans_find_their_range<L: Lane>(geometry: Geometry, count: usize) {
+    let mut random = StdRng::seed_from_u64(3);
+    let mut bed = Bed::<L>::new(geometry, ROOM);
+    for _ in 0..count {
+        bed.insert(some_key(&mut random, count as u128 / 4));
+    }
+    let lanes: Vec<u128> = bed.model.iter().map(|key| key.lane.to_u128()).collect();
+    for round in 0..300 {
+        let mut end = || match random.random_range(0..5) {
+            0 => random.random::<u128>() & L::MAX.to_u128(),
+            _ => lanes[random.random_range(0..lanes.len())],
+        };
+        let (a, b) = (end(), end());
+        let (low, high) = (a.min(b), a.max(b));
+        let shape = bed.meta.shape;
+        let mut selection = Selection::new(&shape);
+        let nulls = round % 3 == 0;
+        if nulls {
+            selection.null(0);
+        } else {
+            selection.between(0, low, high);
+        }
+        let wanted = |key: &&Key<L>| match key.tail.rank() {
+            true => nulls,
+            false => !nulls && (low..=high).contains(&key.lane.to_u128()),
+        };
+        let mut expected: Vec<Key<L>> = bed.model.iter().filter(wanted).copied().collect();
+        assert_eq!(scan(bed.tree(), &selection, Direction::Forward, false), expected);
+        expected.reverse();
+        assert_eq!(scan(bed.tree(), &selection, Direction::Backward, false), expected);
+    }
+    assert!(bed.store.is_quiet());
+}
+
+/// Entries marked dead are left out where that is asked for, stay otherwise, and survive whatever moves them.
+fn dead_hints_hide_entries<L: Lane>(geometry: Geometry, count: usize) {
+    let mut random = StdRng::seed_from_u64(4);
+    let mut bed = Bed::<L>::new(geometry, ROOM);
+    let is_dead = |key: &Key<L>| key.tail.block().is_multiple_of(3);
+    for _ in 0..count {
+        bed.insert(some_key(&mut random, 1000));
+    }
+    kill_where(&bed, is_dead);
+    for _ in 0..count {
+        let (lane, tail) = some_key(&mut random, 1000);
+        if !is_dead(&Key::new(lane, tail)) {
+            bed.insert((lane, tail));
+        }
+    }
+    bed.check();
+    let shape = bed.meta.shape;
+    let selection = Selection::new(&shape);
+    let all = scan(bed.tree(), &selection, Direction::Forward, false);
+    assert!(all.iter().eq(&bed.model));
+    let living: Vec<_> = all.into_iter().filter(|key| !is_dead(key)).collect();
+    assert_eq!(scan(bed.tree(), &selection, Direction::Forward, true), living);
+    let dead = bed.tree().census().unwrap().dead_entries;
+    assert_eq!(dead as usize, bed.model.len() - living.len());
+}
+
+fn kill_where<L: Lane>(bed: &Bed<L>, is_dead: impl Fn(&Key<L>) -> bool) {
+    let shape = bed.meta.shape;
+    let selection = Selection::new(&shape);
+    let mut cursor = fpbtree_engine::scan::Cursor::new(Direction::Forward);
+    let mut matches = Box::new(fpbtree_engine::scan::Matches::new());
+    while let Some(pin) = cursor.read_page(bed.tree(), &selection, false, &mut matches).unwrap() {
+        let dead = |at: &usize| is_dead(&Key::new(matches.lane(*at), matches.tail(*at)));
+        let places: Vec<u16> = (0..matches.len()).filter(dead).map(|at| matches.place(at)).collect();
+        kill(&bed.store, pin, cursor.lsn() + 1, &places);
+        assert!(bed.tree().census().unwrap().dead_entries == 0 || cursor.bound() > Key::MIN);
+        kill(&bed.store, pin, cursor.lsn(), &places);
+        bed.store.unpin(pin);
+    }
+}
