@@ -78,7 +78,8 @@ fn crashes<L: Lane>(hints: bool) {
     let (end, mut incomplete) = (bed.store.end_of_log(), 0);
     for lsn in 0..=end {
         let cut = moments.partition_point(|moment| moment.lsn < lsn);
-        let (before, after) = (&moments[cut.saturating_sub(1)].keys, &moments[cut].keys);
+        let after = &moments[cut].keys;
+        let before = if moments[cut].lsn == lsn { after } else { &moments[cut - 1].keys };
         let newest = bed.store.crash(&mut |versions| versions - 1, lsn, Form::Own);
         for form in [Form::Own, Form::Generic] {
             let store = bed.store.crash(&mut |versions| random.random_range(0..versions), lsn, form);

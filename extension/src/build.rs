@@ -12,6 +12,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Buffer, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation};
 
 use crate::index::{Index, with_lane};
+use crate::memory::{self, allocate};
 use crate::server::{self, Name, raw};
 use crate::sort::{Sortable, Sorter};
 use crate::{column, options};
@@ -94,7 +95,7 @@ fn meta(index: &Index) -> PageBytes {
 unsafe fn new_loader<L: Lane>(geometry: &Geometry, fill: usize) -> &'static mut Loader<L> {
     // SAFETY: new memory of the right size.
     unsafe {
-        let memory = &mut *raw::palloc(size_of::<Loader<L>>()).cast::<MaybeUninit<Loader<L>>>();
+        let memory = &mut *allocate::<MaybeUninit<Loader<L>>>(pg_sys::CurrentMemoryContext, 1, false);
         Loader::init(memory, geometry, fill);
         memory.assume_init_mut()
     }
@@ -104,8 +105,8 @@ unsafe fn new_loader<L: Lane>(geometry: &Geometry, fill: usize) -> &'static mut 
 unsafe fn build<L: Sortable>(heap: Relation, rel: Relation, info: *mut IndexInfo, index: Index) -> (f64, u64) {
     // SAFETY: as `ambuild`. The collector lives in this frame and owns no destructor.
     unsafe {
-        let memory = pg_sys::maintenance_work_mem as usize * 1024;
-        let mut collector = Collector::<L> { index, sorter: Sorter::new(memory) };
+        let room = pg_sys::maintenance_work_mem as usize * 1024;
+        let mut collector = Collector::<L> { index, sorter: Sorter::new(room) };
         progress(PHASE_SCAN);
         let state = (&raw mut collector).cast();
         let heap_tuples = server::table_index_build_scan(heap, rel, info, Some(collect::<L>), state);
@@ -131,7 +132,7 @@ unsafe fn build<L: Sortable>(heap: Relation, rel: Relation, info: *mut IndexInfo
         if server::needs_wal(rel) {
             raw::log_newpage_range(rel, MAIN_FORKNUM, META, writer.blocks, true);
         }
-        raw::pfree((&raw mut *loader).cast());
+        memory::free(&raw mut *loader);
         (heap_tuples, entries)
     }
 }

@@ -17,7 +17,8 @@ use pgrx::pg_sys::{
 };
 
 use crate::build;
-use crate::index::{Index, free_array, heap_place, with_lane, zeroed_array};
+use crate::index::{Index, heap_place, with_lane};
+use crate::memory::{free_array, zeroed_array};
 use crate::server::{self, Name, Text};
 use crate::store::PgStore;
 

@@ -10,7 +10,7 @@ use pgrx::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
 
 use crate::column;
-use crate::server::{self, raw};
+use crate::server;
 use crate::store::PgStore;
 
 /// Runs the expression with `$lane` naming the lane type of that kind.
@@ -53,12 +53,12 @@ impl Index {
         // SAFETY: `rd_amcache` is null or was put here; it is copied before anything can drop it.
         unsafe {
             let cached = (*rel).rd_amcache.cast::<Index>();
-            if let Some(index) = cached.as_ref() {
-                return *index;
+            if !cached.is_null() {
+                return cached.read_unaligned();
             }
             let index = read(rel);
             let memory = pg_sys::MemoryContextAlloc((*rel).rd_indexcxt, size_of::<Index>());
-            memory.cast::<Index>().write(index);
+            memory.cast::<Index>().write_unaligned(index);
             (*rel).rd_amcache = memory;
             index
         }
@@ -152,26 +152,4 @@ pub unsafe fn levels(rel: Relation) -> c_int {
             c_int::from(store.expect(Tree::<_, L>::new(&store, &index.geometry).root_level())) + 1
         })
     }
-}
-
-/// A zeroed array in the current memory context.
-///
-/// # Safety
-/// All-zero bytes are a `T`. May raise when out of memory.
-pub unsafe fn zeroed_array<T>(count: usize) -> &'static mut [T] {
-    // SAFETY: new memory of the right size; huge, because the number of pages is not bounded by 1 GB.
-    unsafe {
-        let flags = (pg_sys::MCXT_ALLOC_HUGE | pg_sys::MCXT_ALLOC_ZERO) as c_int;
-        let memory = pg_sys::palloc_extended(count.max(1) * size_of::<T>(), flags);
-        core::slice::from_raw_parts_mut(memory.cast(), count)
-    }
-}
-
-/// Frees what [`zeroed_array`] gave.
-///
-/// # Safety
-/// Nothing uses it any more.
-pub unsafe fn free_array<T>(array: &'static mut [T]) {
-    // SAFETY: palloc'd above.
-    unsafe { raw::pfree(array.as_mut_ptr().cast()) };
 }

@@ -12,6 +12,7 @@ mod functions;
 mod handler;
 mod index;
 mod insert;
+mod memory;
 mod options;
 mod scan;
 mod server;

@@ -17,7 +17,8 @@ use pgrx::pg_sys::{
 use crate::bounds::{ColumnOrder, Neighbours, neighbours};
 use crate::column;
 use crate::index::{Index, heap_tid, with_lane};
-use crate::server::{self, INVALID_BUFFER, raw};
+use crate::memory::{self, allocate, zeroed_array};
+use crate::server::{self, INVALID_BUFFER};
 use crate::store::PgStore;
 
 /// TIDs handed to a bitmap at a time.
@@ -28,6 +29,8 @@ const BITMAP_BATCH: usize = 256;
 struct State<L: Lane> {
     /// First, so that a state can be told by it.
     kind: LaneKind,
+    /// Where the state and what belongs to it lives.
+    context: pg_sys::MemoryContext,
     index: Index,
     store: PgStore,
     /// What is looked for; its shape is `index`'s.
@@ -116,7 +119,9 @@ pub unsafe extern "C-unwind" fn ambeginscan(rel: Relation, keys: c_int, order_by
 unsafe fn begin<L: Lane>(scan: IndexScanDesc, index: Index) {
     // SAFETY: all-zero bytes are matches, tuples and buffers; every other field is written before the state is used.
     unsafe {
-        let state: *mut State<L> = raw::palloc0(size_of::<State<L>>()).cast();
+        let context = pg_sys::CurrentMemoryContext;
+        let state: *mut State<L> = allocate(context, 1, true);
+        (&raw mut (*state).context).write(context);
         (&raw mut (*state).kind).write(index.shape.lane_kind());
         (&raw mut (*state).index).write(index);
         (&raw mut (*state).store).write(PgStore::new((*scan).indexRelation, core::ptr::null_mut()));
@@ -183,13 +188,10 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
             if !state.arrays.is_null() {
                 pg_sys::MemoryContextDelete(state.arrays);
             }
-            for memory in [state.mark.copy.cast(), state.tuple.memory.cast()] {
-                if !core::ptr::addr_eq(memory, core::ptr::null::<u8>()) {
-                    raw::pfree(memory);
-                }
-            }
+            memory::free(state.mark.copy);
+            memory::free(state.tuple.memory);
         });
-        raw::pfree((*scan).opaque);
+        memory::free((*scan).opaque);
     }
 }
 
@@ -345,18 +347,12 @@ impl<L: Lane> State<L> {
         // SAFETY: as `amgettuple`; all-zero bytes are matches, and the copy lives as long as the state.
         unsafe {
             if self.mark.copy.is_null() {
-                self.mark.copy = pg_sys::MemoryContextAllocZero(self.context(), size_of::<Matches<L>>()).cast();
+                self.mark.copy = allocate(self.context, 1, true);
             }
             (*self.mark.copy).copy_from(&self.matches);
             (self.mark.here, self.mark.cursor, self.mark.block) = (false, self.cursor, self.block);
             self.mark.pin = core::mem::replace(&mut self.pin, INVALID_BUFFER);
         }
-    }
-
-    /// The memory context the state lives in.
-    unsafe fn context(&mut self) -> pg_sys::MemoryContext {
-        // SAFETY: the state is a chunk of its own.
-        unsafe { pg_sys::GetMemoryChunkContext((&raw mut *self).cast()) }
     }
 
     /// Forgets the mark.
@@ -410,7 +406,7 @@ impl<L: Lane> State<L> {
         // SAFETY: the memory has room for every column; each is written at its alignment.
         unsafe {
             if self.tuple.memory.is_null() {
-                self.tuple.memory = pg_sys::MemoryContextAllocZero(self.context(), TUPLE_SIZE).cast();
+                self.tuple.memory = allocate::<[u8; TUPLE_SIZE]>(self.context, 1, true).cast();
             }
             let (lane, tail) = (self.matches.lane(self.at).to_u128(), self.matches.tail(self.at));
             let shape = &self.index.shape;
@@ -499,7 +495,7 @@ impl<L: Lane> State<L> {
         unsafe {
             if self.arrays.is_null() {
                 self.arrays = pg_sys::AllocSetContextCreateInternal(
-                    self.context(),
+                    self.context,
                     c"fpbtree array keys".as_ptr(),
                     pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
                     pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
@@ -512,7 +508,7 @@ impl<L: Lane> State<L> {
             let subtype = if key.sk_subtype == pg_sys::InvalidOid { element } else { key.sk_subtype };
             let present = || values.iter().zip(nulls).filter(|(_, null)| !**null).map(|(&value, _)| value);
             if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
-                let fields = crate::index::zeroed_array::<u128>(values.len());
+                let fields = zeroed_array::<u128>(values.len());
                 let mut count = 0;
                 for value in present() {
                     let bounds = neighbours(order, subtype, value);

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use fpbtree_engine::key::{Lane, Tail};
 use pgrx::pg_sys;
 
-use crate::index::{free_array, zeroed_array};
+use crate::memory::{allocate, free_array, zeroed_array};
 use crate::server;
 
 /// Entries sorted in one go: few enough that a cancel is noticed soon.
@@ -99,8 +99,7 @@ impl<L: Sortable> Sorter<L> {
         let room = (memory / size_of::<L::Item>()).max(CHUNK / 16);
         // SAFETY: all-zero bytes are runs; of the items only written ones are read.
         unsafe {
-            let items = pg_sys::palloc_extended(room * size_of::<L::Item>(), pg_sys::MCXT_ALLOC_HUGE as c_int);
-            let items = core::slice::from_raw_parts_mut(items.cast(), room);
+            let items = core::slice::from_raw_parts_mut(allocate(pg_sys::CurrentMemoryContext, room, false), room);
             Sorter { items, count: 0, chunk: 0, runs: zeroed_array(64), run_count: 0, total: 0 }
         }
     }
@@ -204,18 +203,12 @@ impl<L: Sortable> Sorter<L> {
                 }
             }
             merge.free();
-            raw_free(&mut self.items);
+            free_array(core::mem::take(&mut self.items));
             for run in self.runs[..self.run_count].iter().filter(|run| !run.file.is_null()) {
                 raw::BufFileClose(run.file);
             }
         }
     }
-}
-
-/// Gives the entries' memory back before the caller's context ends.
-unsafe fn raw_free<I>(items: &mut &'static mut [I]) {
-    // SAFETY: not used any more.
-    unsafe { free_array(core::mem::take(items)) };
 }
 
 /// A temporary file gave back less than was written to it.

@@ -9,7 +9,8 @@ use fpbtree_engine::tree::verify::BlockSet;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVacuumInfo};
 
-use crate::index::{Index, free_array, heap_tid, with_lane, zeroed_array};
+use crate::index::{Index, heap_tid, with_lane};
+use crate::memory::{free_array, zeroed_array};
 use crate::server::raw;
 use crate::store::PgStore;
 

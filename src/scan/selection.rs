@@ -110,8 +110,10 @@ impl<'a> Selection<'a> {
         ones(self.shape.slot(c).width)
     }
 
-    /// Wants column `c` to be a value whose field (`ColumnType::encode`) is between two, both included.
+    /// Wants column `c` to be a value whose field (`ColumnType::encode`) is between two, both included. `u128::MAX` is
+    /// no upper bound at all.
     pub fn between(&mut self, c: usize, low: u128, high: u128) {
+        let high = high.min(ones(self.shape.columns()[c].ty.bits()));
         if low > high {
             return self.nothing();
         }

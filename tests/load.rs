@@ -1,0 +1,101 @@
+//! Bulk load: every size around the places where pages and levels begin.
+
+mod common;
+
+use common::*;
+use fpbtree_engine::key::{Key, Lane};
+use fpbtree_engine::page::{Geometry, LogKind, Meta, Page};
+use fpbtree_engine::store::PageStore;
+use fpbtree_engine::store::memory::MemoryStore;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const ROOM: usize = 6000;
+
+/// Loads `count` entries, `repeats` to a lane, and checks all there is to check.
+fn loads<L: Lane>(geometry: Geometry, count: usize, repeats: u128, fill: usize) -> Bed<L> {
+    let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
+    let entry = |at: usize| key::<L>(at as u128 / repeats, at as u64);
+    let pages = load(&meta, fill, (0..count).map(entry));
+    assert_eq!(Meta::read(&pages[0]), Ok(meta));
+    let model = (0..count).map(|at| Key::new(entry(at).0, entry(at).1)).collect();
+    let bed = Bed { store: MemoryStore::new(&pages, ROOM), meta, model };
+    bed.check();
+    assert_eq!(bed.tree().census().unwrap().free_pages, 0);
+    bed
+}
+
+/// The sizes at which pages and levels begin, and one to either side.
+fn around_boundaries<L: Lane>() {
+    let geometry = small::<L>();
+    let (leaf, inner) = (geometry.leaf.page_entries(), geometry.inner.page_entries() * 95 / 100);
+    let mut sizes: Vec<usize> = (0..3 * leaf).collect();
+    for pages in [inner - 1, inner, inner + 1, 2 * inner, inner * inner - 1, inner * inner, inner * inner + 1] {
+        sizes.extend((leaf * pages).saturating_sub(2)..leaf * pages + 3);
+    }
+    for size in sizes {
+        for repeats in [1, 7] {
+            loads::<L>(geometry, size, repeats, 100);
+        }
+    }
+}
+
+#[test]
+fn around_boundaries_of_u32() {
+    around_boundaries::<u32>();
+}
+
+#[test]
+fn around_boundaries_of_u64() {
+    around_boundaries::<u64>();
+}
+
+#[test]
+fn around_boundaries_of_u128() {
+    around_boundaries::<u128>();
+}
+
+fn random_sizes<L: Lane>() {
+    let mut random = StdRng::seed_from_u64(7);
+    for fill in [10, 50, 90, 100] {
+        for geometry in [small::<L>(), normal::<L>()] {
+            let count = random.random_range(1000..5000);
+            let repeats = random.random_range(1..1000);
+            let mut bed = loads::<L>(geometry, count, repeats, fill);
+            let pages = bed.tree().census().unwrap().leaf_pages as usize;
+            let expected = count.div_ceil((geometry.leaf.page_entries() * fill / 100).max(2));
+            assert_eq!(pages, expected, "{count} entries at {fill} %");
+            for _ in 0..1000 {
+                bed.insert(some_key(&mut random, 1 << 20));
+            }
+            bed.vacuum(|tail| tail.block().is_multiple_of(2));
+            bed.check();
+        }
+    }
+}
+
+#[test]
+fn random_sizes_of_u32() {
+    random_sizes::<u32>();
+}
+
+#[test]
+fn random_sizes_of_u64() {
+    random_sizes::<u64>();
+}
+
+#[test]
+fn random_sizes_of_u128() {
+    random_sizes::<u128>();
+}
+
+/// An index holds an int4 key in 12 bytes or less at the usual fill factor.
+#[test]
+fn pages_are_as_full_as_asked_for() {
+    let bed = loads::<u32>(normal::<u32>(), 500_000, 1, 90);
+    let bytes = f64::from(bed.store.block_count()) * 8192.0 / 500_000.0;
+    assert!(bytes < 12.0, "{bytes} bytes an entry");
+    let first = bed.store.copy(2);
+    let page = Page::<u32>::open(&first, &bed.meta.geometry, 2).unwrap();
+    assert_eq!(page.entries(), bed.meta.geometry.leaf.page_entries() * 90 / 100);
+}

@@ -1,0 +1,300 @@
+//! Scans against a plain filter: every kind of condition on every kind of index, both ways and turning, while the tree
+//! stays as it is and while it changes between one page and the next.
+
+mod common;
+
+use common::*;
+use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
+use fpbtree_engine::page::{LogKind, Meta};
+use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
+use fpbtree_engine::store::PageStore;
+use fpbtree_engine::store::memory::MemoryStore;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+const TYPES: [ColumnType; 9] = [
+    ColumnType::Bool,
+    ColumnType::Char,
+    ColumnType::Int2,
+    ColumnType::Int4,
+    ColumnType::Float4,
+    ColumnType::Date,
+    ColumnType::Int8,
+    ColumnType::Timestamp,
+    ColumnType::Uuid,
+];
+
+/// What a column is asked for, in fields.
+#[derive(Clone, Debug)]
+enum Condition {
+    Between(u128, u128),
+    AnyOf(Vec<u128>),
+    Null,
+    NotNull,
+}
+
+impl Condition {
+    fn holds(&self, field: Option<u128>) -> bool {
+        match (self, field) {
+            (Condition::Null, field) => field.is_none(),
+            (_, None) => false,
+            (Condition::NotNull, Some(_)) => true,
+            (Condition::Between(low, high), Some(field)) => (*low..=*high).contains(&field),
+            (Condition::AnyOf(fields), Some(field)) => fields.contains(&field),
+        }
+    }
+
+    fn random(random: &mut StdRng, fields: &[u128]) -> Condition {
+        match random.random_range(0..8) {
+            0 => Condition::Null,
+            1 => Condition::NotNull,
+            2..5 => {
+                let count = random.random_range(0..6);
+                Condition::AnyOf((0..count).map(|_| *fields.choose(random).unwrap()).collect())
+            }
+            5 => Condition::Between(*fields.choose(random).unwrap(), *fields.choose(random).unwrap()),
+            _ => {
+                let (a, b) = (*fields.choose(random).unwrap(), *fields.choose(random).unwrap());
+                Condition::Between(a.min(b), a.max(b))
+            }
+        }
+    }
+
+    fn tell<'a>(&'a mut self, selection: &mut Selection<'a>, column: usize) {
+        match self {
+            Condition::Between(low, high) => selection.between(column, *low, *high),
+            Condition::AnyOf(fields) => selection.any_of(column, fields),
+            Condition::Null => selection.null(column),
+            Condition::NotNull => selection.not_null(column),
+        }
+    }
+}
+
+fn random_shape(random: &mut StdRng) -> KeyShape {
+    loop {
+        let columns: Vec<Column> = (0..random.random_range(1..=4))
+            .map(|_| Column { ty: *TYPES.choose(random).unwrap(), descending: random.random(), nulls_first: random.random() })
+            .collect();
+        if let Some(shape) = KeyShape::new(&columns) {
+            return shape;
+        }
+    }
+}
+
+/// An image of few that there are, so that rows share their values: the ends of the type and some between.
+fn random_image(random: &mut StdRng, ty: ColumnType) -> u128 {
+    let all = u128::MAX >> (128 - ty.bits());
+    match random.random_range(0..12) {
+        0 => all,
+        1 => all >> 1,
+        2 => (all >> 1) + 1,
+        3 => all - random.random_range(0..3).min(all),
+        _ => random.random_range(0..10u128).min(all),
+    }
+}
+
+/// A row's values, as fields, and its key.
+struct Row<L> {
+    fields: Vec<Option<u128>>,
+    entry: (L, Tail),
+    /// There before and after a scan that sees changes.
+    stays: bool,
+}
+
+impl<L: Lane> Row<L> {
+    fn random(random: &mut StdRng, shape: &KeyShape, number: u32) -> Row<L> {
+        let images: Vec<Option<u128>> = shape
+            .columns()
+            .iter()
+            .map(|column| (!random.random_ratio(1, 8)).then(|| random_image(random, column.ty)))
+            .collect();
+        let packed = shape.pack(&images);
+        let tail = Tail::new(packed.rank, number, 1, packed.negative);
+        let fields = images.iter().zip(shape.columns()).map(|(image, column)| image.map(|image| column.ty.encode(image).0));
+        Row { fields: fields.collect(), entry: (L::from_u128(packed.lane), tail), stays: random.random_ratio(2, 3) }
+    }
+
+    fn key(&self) -> Key<L> {
+        Key::new(self.entry.0, self.entry.1)
+    }
+}
+
+/// The conditions of a scan, each on a column.
+struct Wish(Vec<(usize, Condition)>);
+
+impl Wish {
+    fn random<L: Lane>(random: &mut StdRng, shape: &KeyShape, rows: &[Row<L>]) -> Wish {
+        let mut conditions = Vec::new();
+        for (column, described) in shape.columns().iter().enumerate() {
+            let mut fields: Vec<u128> = rows.iter().filter_map(|row| row.fields[column]).take(50).collect();
+            fields.push(described.ty.encode(random_image(random, described.ty)).0);
+            for _ in 0..[0, 0, 1, 1, 1, 2][random.random_range(0..6)] {
+                conditions.push((column, Condition::random(random, &fields)));
+            }
+        }
+        Wish(conditions)
+    }
+
+    fn holds<L>(&self, row: &Row<L>) -> bool {
+        self.0.iter().all(|(column, condition)| condition.holds(row.fields[*column]))
+    }
+
+    fn selection<'a>(&'a mut self, shape: &'a KeyShape) -> Selection<'a> {
+        let mut selection = Selection::new(shape);
+        for (column, condition) in &mut self.0 {
+            condition.tell(&mut selection, *column);
+        }
+        selection
+    }
+}
+
+/// An index of random rows.
+struct Index<L> {
+    bed: Bed<L>,
+    rows: Vec<Row<L>>,
+}
+
+impl<L: Lane> Index<L> {
+    fn random(random: &mut StdRng, shape: KeyShape, count: u32) -> Index<L> {
+        let meta = Meta { shape, geometry: small::<L>(), log: LogKind::Generic };
+        let mut bed = Bed::<L>::with(meta, |pages| MemoryStore::new(pages, 4000));
+        let rows: Vec<Row<L>> = (0..count).map(|number| Row::random(random, &shape, number)).collect();
+        for row in &rows {
+            bed.insert(row.entry);
+        }
+        Index { bed, rows }
+    }
+
+    /// The keys a scan should find, of all rows or of those that stay.
+    fn wanted(&self, wish: &Wish, all: bool) -> Vec<Key<L>> {
+        let rows = self.rows.iter().filter(|row| (all || row.stays) && wish.holds(row));
+        let mut keys: Vec<Key<L>> = rows.map(Row::key).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Rows that need not stay come and go, new leaves with them.
+    fn change(&mut self, random: &mut StdRng) {
+        let passing = |rows: &[Row<L>]| rows.iter().filter(|row| !row.stays).map(|row| row.entry).collect::<Vec<_>>();
+        if random.random_ratio(1, 3) {
+            let seed = random.random_range(1..5);
+            let doomed: std::collections::BTreeSet<Tail> =
+                passing(&self.rows).into_iter().map(|(_, tail)| tail.position()).collect();
+            self.bed.vacuum(|tail| doomed.contains(&tail.position()) && tail.block() % 5 < seed);
+        } else {
+            for entry in passing(&self.rows) {
+                if random.random_ratio(1, 4) {
+                    self.bed.insert(entry);
+                }
+            }
+        }
+    }
+}
+
+/// Calls a generic function with the lane that a shape needs.
+macro_rules! with_lane {
+    ($shape:expr, $function:ident($($argument:expr),*)) => {
+        match $shape.lane_kind() {
+            LaneKind::U32 => $function::<u32>($($argument),*),
+            LaneKind::U64 => $function::<u64>($($argument),*),
+            LaneKind::U128 => $function::<u128>($($argument),*),
+        }
+    };
+}
+
+#[test]
+fn conditions_select_what_a_filter_does() {
+    for seed in 0..60 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let shape = random_shape(&mut random);
+        with_lane!(shape, filter(&mut random, shape));
+    }
+}
+
+fn filter<L: Lane>(random: &mut StdRng, shape: KeyShape) {
+    let count = random.random_range(0..400);
+    let index = Index::<L>::random(random, shape, count);
+    index.bed.check();
+    for _ in 0..60 {
+        let mut wish = Wish::random(random, &shape, &index.rows);
+        let mut expected = index.wanted(&wish, true);
+        let conditions = format!("{:?} {:?}", shape.columns(), wish.0);
+        let selection = wish.selection(&shape);
+        assert_eq!(scan(index.bed.tree(), &selection, Direction::Forward, false), expected, "{conditions}");
+        expected.reverse();
+        assert_eq!(scan(index.bed.tree(), &selection, Direction::Backward, false), expected, "{conditions}");
+    }
+}
+
+#[test]
+fn scans_turn_between_pages() {
+    for seed in 100..140 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let shape = random_shape(&mut random);
+        with_lane!(shape, walk(&mut random, shape, false));
+    }
+}
+
+#[test]
+fn scans_and_turns_survive_changes_between_pages() {
+    for seed in 200..240 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let shape = random_shape(&mut random);
+        with_lane!(shape, walk(&mut random, shape, true));
+    }
+}
+
+/// Walks to and fro through what a selection finds. The rows that stay come in order, each when its turn is.
+fn walk<L: Lane>(random: &mut StdRng, shape: KeyShape, changes: bool) {
+    let mut index = Index::<L>::random(random, shape, 500);
+    for round in 0..15 {
+        let mut wish = Wish::random(random, &shape, &index.rows);
+        if round == 0 {
+            wish = Wish(Vec::new());
+        }
+        let stable = index.wanted(&wish, !changes);
+        let possible = index.wanted(&wish, true);
+        let selection = wish.selection(&shape);
+        let mut matches = Box::new(Matches::new());
+        let mut direction = if random.random() { Direction::Forward } else { Direction::Backward };
+        let mut cursor = Cursor::<L>::new(direction);
+        let start = if direction == Direction::Forward { 0 } else { stable.len() };
+        // The stable keys read last, as a range of their indexes.
+        let (mut from, mut to) = (start, start);
+        let turns = random.random_range(1..10);
+        for _ in 0..40 {
+            if changes && random.random_ratio(1, 2) {
+                index.change(random);
+            }
+            for _ in 0..random.random_range(0..10) / turns {
+                cursor.turn();
+                direction = cursor.direction();
+            }
+            let read = cursor.read_page(index.bed.tree(), &selection, false, &mut matches).unwrap();
+            assert_eq!(read.is_none(), matches.is_empty());
+            if let Some(pin) = read {
+                index.bed.store.unpin(pin);
+            }
+            assert!(index.bed.store.is_quiet());
+            let mut found: Vec<Key<L>> = keys(&matches).collect();
+            let is_end = found.is_empty();
+            if direction == Direction::Backward {
+                found.reverse();
+            }
+            assert!(found.is_sorted_by(|a, b| a < b), "matches are out of order");
+            assert!(found.iter().all(|key| possible.binary_search(key).is_ok() && index.bed.model.contains(key)));
+            found.retain(|key| stable.binary_search(key).is_ok());
+            (from, to) = match direction {
+                Direction::Forward => (to, to + found.len()),
+                Direction::Backward => (from - found.len().min(from), from),
+            };
+            assert_eq!(found, stable[from..to]);
+            assert!(!is_end || (from, to) == if direction == Direction::Forward { (stable.len(), stable.len()) } else { (0, 0) });
+            if is_end && random.random() {
+                break;
+            }
+        }
+    }
+    index.bed.check();
+}
