@@ -12,6 +12,9 @@ use fpbtree_engine::tree::Tree;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
+use std::io::{Write, stderr};
+use std::panic;
+use std::process::abort;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,6 +23,20 @@ use std::time::{Duration, Instant};
 const STAYS: u32 = 1 << 30;
 /// In that of rows that VACUUM removes.
 const DOOMED: u32 = 1 << 29;
+
+/// Ends the process where a test would hang: a thread that fails leaves its locks to the others. Gives it a minute.
+fn watch() {
+    panic::set_hook(Box::new(|failure| end(&failure.to_string())));
+    thread::spawn(|| {
+        thread::sleep(Duration::from_secs(60));
+        end("the threads wait for one another");
+    });
+}
+
+fn end(why: &str) {
+    let _ = writeln!(stderr(), "{why}");
+    abort();
+}
 
 type Shared<'a, L> = Tree<'a, MemoryStore, L>;
 
@@ -88,6 +105,7 @@ fn write<L: Lane + Send + Sync>(tree: Shared<'_, L>, thread: u32, spread: u128, 
 }
 
 fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
+    watch();
     let meta = Meta { shape: one_column::<L>(), geometry: small::<L>(), log: LogKind::Generic };
     let lasting = lasting::<L>(1500, spread);
     let pages = load(&meta, 70, lasting.iter().map(|key| (key.lane, key.tail)));

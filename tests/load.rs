@@ -10,8 +10,6 @@ use fpbtree_engine::store::memory::MemoryStore;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-const ROOM: usize = 6000;
-
 /// Loads `count` entries, `repeats` to a lane, and checks all there is to check.
 fn loads<L: Lane>(geometry: Geometry, count: usize, repeats: u128, fill: usize) -> Bed<L> {
     let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
@@ -19,7 +17,7 @@ fn loads<L: Lane>(geometry: Geometry, count: usize, repeats: u128, fill: usize) 
     let pages = load(&meta, fill, (0..count).map(entry));
     assert_eq!(Meta::read(&pages[0]), Ok(meta));
     let model = (0..count).map(|at| Key::new(entry(at).0, entry(at).1)).collect();
-    let bed = Bed { store: MemoryStore::new(&pages, ROOM), meta, model };
+    let bed = Bed { store: MemoryStore::new(&pages, pages.len() + 500), meta, model };
     bed.check();
     assert_eq!(bed.tree().census().unwrap().free_pages, 0);
     bed

@@ -1,12 +1,24 @@
 //! The bounds that an argument of a scan key puts on a column, whatever type of the operator family it has.
 
+use core::cmp::Ordering;
+
 use fpbtree_engine::key::ColumnType;
 use pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 
 use crate::column::{self, Room, image};
-pub use crate::exact::Neighbours;
+pub use crate::exact::{Neighbours, Range};
+use crate::memory::zeroed_array;
 use crate::{exact, handler, server};
+
+/// What a local time and its moment differ by is less than this, in seconds: no zone has a week.
+const MOST_OFFSET: i64 = 7 * DAY;
+/// Seconds.
+const DAY: i64 = 86_400;
+/// Microseconds.
+const SECOND: i64 = 1_000_000;
+/// The server's epoch in Unix time, in seconds.
+const EPOCH: i64 = 10_957 * DAY;
 
 /// What an index says about the type of one of its columns.
 #[derive(Clone, Copy)]
@@ -84,12 +96,19 @@ fn signed(ty: ColumnType, image: u128) -> i64 {
 }
 
 /// Finds the neighbours by calling the family's comparison function.
-///
-/// Local time may jump, so the server's comparison of a timestamp with a timestamptz is not quite an order: beside a
-/// jump the answer is one of the possible ones, as it is btree's.
 unsafe fn by_function(order: ColumnOrder, subtype: Oid, arg: Datum) -> Neighbours {
+    // SAFETY: by this function's contract.
+    unsafe { exact::search(order.ty, comparison(order, subtype, arg)) }
+}
+
+/// The family's comparison function, for fields of the column and this argument.
+unsafe fn comparison(
+    order: ColumnOrder,
+    subtype: Oid,
+    arg: Datum,
+) -> impl FnMut(u128) -> Ordering {
     // SAFETY: a function of two arguments of these types, called as the server's fmgr is. FmgrInfo may start as zeros.
-    unsafe {
+    let mut info: FmgrInfo = unsafe {
         let function = server::raw::get_opfamily_proc(
             order.family,
             order.input,
@@ -99,14 +118,144 @@ unsafe fn by_function(order: ColumnOrder, subtype: Oid, arg: Datum) -> Neighbour
         if function == Oid::INVALID {
             refuse(order, subtype);
         }
-        let mut info: FmgrInfo = core::mem::zeroed();
+        let mut info = core::mem::zeroed();
         server::raw::fmgr_info_cxt(function, &mut info, pg_sys::CurrentMemoryContext);
-        let mut room = Room::default();
-        exact::search(order.ty, |field| {
-            let value = column::value(order.ty, order.ty.decode(field, false), &mut room);
-            let sign = server::raw::FunctionCall2Coll(&mut info, Oid::INVALID, value, arg);
-            (sign.value() as i32).cmp(&0)
-        })
+        info
+    };
+    let mut room = Room::default();
+    move |field| {
+        let value = column::value(order.ty, order.ty.decode(field, false), &mut room);
+        // SAFETY: as above.
+        let sign =
+            unsafe { server::raw::FunctionCall2Coll(&mut info, Oid::INVALID, value, arg) };
+        (sign.value() as i32).cmp(&0)
+    }
+}
+
+/// Whether the column's values are local times, and arguments of this type moments: the time zone lies between them.
+#[inline]
+pub fn is_local(order: ColumnOrder, subtype: Oid) -> bool {
+    subtype == pg_sys::TIMESTAMPTZOID
+        && (order.input == pg_sys::TIMESTAMPOID || order.input == pg_sys::DATEOID)
+}
+
+/// Adds the column's values that `wants` makes of the neighbours of `moment`, a timestamptz, if [`is_local`].
+///
+/// Where clocks go forward, a later local time may be an earlier moment: the hour they skip is read by the old offset.
+/// So there are neighbours for each piece of the column's values that is read by one offset. Beside no such change there
+/// is one piece, searched by some hundred comparisons; a change adds four pieces, most of them done after four.
+///
+/// # Safety
+/// As [`neighbours`]. Memory is taken from the current context.
+pub unsafe fn local_ranges(
+    order: ColumnOrder,
+    moment: Datum,
+    wants: impl Fn(Neighbours) -> Option<Range>,
+    ranges: &mut List<Range>,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let mut cuts = List::new();
+        add_cuts(order.ty, moment.value() as i64, &mut cuts);
+        cuts.as_mut_slice().sort_unstable();
+        let compare = comparison(order, pg_sys::TIMESTAMPTZOID, moment);
+        exact::search_pieces(order.ty, cuts.as_mut_slice(), compare, wants, |range| {
+            ranges.push(range);
+        });
+    }
+}
+
+/// Adds the fields of local times, of those that a zone could bring near `moment`, from which on the server may use
+/// another offset than before.
+unsafe fn add_cuts(ty: ColumnType, moment: i64, cuts: &mut List<u128>) {
+    let moment = moment.div_euclid(SECOND) + EPOCH;
+    let mut from = moment - 2 * MOST_OFFSET;
+    while let Some(change) = next_change(from)
+        && change.at <= moment + 2 * MOST_OFFSET
+    {
+        // DetermineTimeZoneOffset decides by the first change after the day before: whether the local time is before it
+        // by the old offset, and by the new one.
+        let old = change.at + change.before;
+        for local in [old, old + 1, change.at + change.after, change.at + DAY] {
+            // SAFETY: new memory in the current context.
+            unsafe { cuts.push(first_field(ty, local - EPOCH)) };
+        }
+        from = change.at;
+    }
+}
+
+/// The field of a column's first value from this local time on, in seconds.
+fn first_field(ty: ColumnType, local: i64) -> u128 {
+    let image = match ty {
+        ColumnType::Date => -(-local).div_euclid(DAY),
+        _ => local.saturating_mul(SECOND),
+    };
+    ty.encode(image as u128).0
+}
+
+/// A change of a time zone's offset from UTC, in seconds of Unix time.
+struct Change {
+    at: i64,
+    before: i64,
+    after: i64,
+}
+
+/// The session's time zone's first change after a moment.
+fn next_change(after: i64) -> Option<Change> {
+    let mut change = Change {
+        at: 0,
+        before: 0,
+        after: 0,
+    };
+    let (mut was_summer, mut is_summer) = (0, 0);
+    // SAFETY: the server always has a time zone; the rest is ours.
+    let found = unsafe {
+        pg_sys::pg_next_dst_boundary(
+            &after,
+            &mut change.before,
+            &mut was_summer,
+            &mut change.at,
+            &mut change.after,
+            &mut is_summer,
+            pg_sys::session_timezone,
+        )
+    };
+    (found == 1 && change.at > after).then_some(change)
+}
+
+/// A growing list in the server's memory, which goes with its context: no destructor (I10).
+pub struct List<T: 'static> {
+    memory: &'static mut [T],
+    count: usize,
+}
+
+impl<T: Copy> List<T> {
+    /// None.
+    pub fn new() -> List<T> {
+        List {
+            memory: &mut [],
+            count: 0,
+        }
+    }
+
+    /// Appends a value.
+    ///
+    /// # Safety
+    /// As [`zeroed_array`].
+    pub unsafe fn push(&mut self, value: T) {
+        if self.count == self.memory.len() {
+            // SAFETY: by this function's contract.
+            let memory = unsafe { zeroed_array(4.max(2 * self.count)) };
+            memory[..self.count].copy_from_slice(self.memory);
+            self.memory = memory;
+        }
+        self.memory[self.count] = value;
+        self.count += 1;
+    }
+
+    /// The values.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.memory[..self.count]
     }
 }
 

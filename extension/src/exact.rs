@@ -60,21 +60,53 @@ pub fn real(arg: f64) -> Neighbours {
 }
 
 /// The neighbours of whatever `compare` compares the values of a column with. It is called with fields of the column.
-pub fn search(ty: ColumnType, mut compare: impl FnMut(u128) -> Ordering) -> Neighbours {
-    let values = values(ty);
+pub fn search(ty: ColumnType, compare: impl FnMut(u128) -> Ordering) -> Neighbours {
+    search_in(&values(ty), compare)
+}
+
+/// As [`search`], where `compare` keeps to the order of the column only from one of `cuts` (ascending) to the next:
+/// what `wants` makes of the neighbours in each such piece of the column's values, ascending.
+pub fn search_pieces(
+    ty: ColumnType,
+    cuts: &[u128],
+    mut compare: impl FnMut(u128) -> Ordering,
+    wants: impl Fn(Neighbours) -> Option<Range>,
+    mut add: impl FnMut(Range),
+) {
+    for (first, last) in values(ty) {
+        let inside = cuts.iter().filter(|&&cut| first < cut && cut <= last);
+        let mut from = first;
+        for to in inside.map(|cut| cut - 1).chain([last]) {
+            if from > to {
+                continue;
+            }
+            let wanted = wants(search_in(&[(from, to)], &mut compare));
+            let clipped = wanted.map(|(low, high)| (low.max(from), high.min(to)));
+            if let Some((low, high)) = clipped
+                && low <= high
+            {
+                add((low, high));
+            }
+            from = to + 1;
+        }
+    }
+}
+
+/// The neighbours among the fields in some ranges, ascending.
+fn search_in(ranges: &[Range], mut compare: impl FnMut(u128) -> Ordering) -> Neighbours {
     Neighbours {
-        floor: values
+        floor: ranges
             .iter()
             .rev()
             .find_map(|&range| last(range, |field| compare(field).is_le())),
-        ceil: values
+        ceil: ranges
             .iter()
             .find_map(|&range| first(range, |field| compare(field).is_ge())),
     }
 }
 
 /// Fields from one to another, both included.
-type Range = (u128, u128);
+pub type Range = (u128, u128);
 
 /// The fields of valid values, in ascending ranges. Some types have more fields, which comparison functions do not
 /// expect.

@@ -14,7 +14,7 @@ use pgrx::pg_sys::{
     ScanKeyData, SnapshotType, TIDBitmap,
 };
 
-use crate::bounds::{ColumnOrder, Neighbours, neighbours};
+use crate::bounds::{self, ColumnOrder, List, Neighbours, neighbours};
 use crate::column;
 use crate::index::{Index, heap_tid, with_lane};
 use crate::memory::{self, allocate, zeroed_array};
@@ -35,7 +35,7 @@ struct State<L: Lane> {
     store: PgStore,
     /// What is looked for; its shape is `index`'s.
     selection: Selection<'static>,
-    /// Memory for arrays looked for, emptied at each rescan; null until an array comes.
+    /// Memory for arrays and lists looked for, emptied at each rescan; null until one comes.
     arrays: pg_sys::MemoryContext,
     cursor: Cursor<L>,
     /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
@@ -69,7 +69,17 @@ struct Mark<L: Lane> {
 /// Where an index-only scan's tuples are formed.
 struct Tuple {
     memory: *mut pg_sys::IndexTupleData,
+    /// How to get the value of an only column that is an integer to the server, of whatever type.
+    plain: Option<Plain>,
     columns: [Attribute; KeyShape::MAX_COLUMNS],
+}
+
+/// An only column whose values are its lanes with some bits turned over.
+#[derive(Clone, Copy)]
+struct Plain {
+    null_rank: bool,
+    turn: u64,
+    bits: u64,
 }
 
 /// How the server stores a column.
@@ -79,10 +89,69 @@ struct Attribute {
     align: usize,
 }
 
-/// Bytes a tuple of all columns may take: header, null bitmap, 16 bytes a column.
-const TUPLE_SIZE: usize = 16 + 16 * KeyShape::MAX_COLUMNS;
+/// Bytes of an index tuple's header, and of one with a null bitmap behind it.
+const HEADER: usize = 8;
+const HEADER_WITH_NULLS: usize = 16;
+/// Bytes a tuple of all columns may take: 16 each and the header.
+const TUPLE_SIZE: usize = HEADER_WITH_NULLS + 16 * KeyShape::MAX_COLUMNS;
 /// `INDEX_NULL_MASK`.
 const HAS_NULLS: u16 = 0x8000;
+
+impl Tuple {
+    /// # Safety
+    /// May raise when out of memory.
+    unsafe fn new(context: pg_sys::MemoryContext, shape: &KeyShape) -> Tuple {
+        let mut columns = [Attribute { length: 0, align: 1 }; KeyShape::MAX_COLUMNS];
+        for (attribute, column) in columns.iter_mut().zip(shape.columns()) {
+            *attribute = Attribute::of(column.ty);
+        }
+        // SAFETY: by this function's contract.
+        let memory = unsafe { allocate::<[u8; TUPLE_SIZE]>(context, 1, true).cast() };
+        Tuple { memory, plain: Plain::of(shape), columns }
+    }
+
+    /// Forms the tuple of any entry, but for its TID.
+    unsafe fn form(&mut self, shape: &KeyShape, lane: u128, tail: Tail) {
+        let columns = shape.columns();
+        let images: [_; KeyShape::MAX_COLUMNS] =
+            core::array::from_fn(|c| if c < columns.len() { shape.unpack(lane, tail, c) } else { None });
+        let images = &images[..columns.len()];
+        let bytes = self.memory.cast::<u8>();
+        let has_nulls = images.iter().any(Option::is_none);
+        let mut at = if has_nulls { HEADER_WITH_NULLS } else { HEADER };
+        // SAFETY: the memory has room for every column; each is written at its alignment.
+        unsafe {
+            if has_nulls {
+                let present = images.iter().enumerate().fold(0u32, |bits, (c, image)| bits | u32::from(image.is_some()) << c);
+                bytes.add(HEADER).cast::<u32>().write(present.to_le());
+            }
+            for (c, image) in images.iter().enumerate() {
+                if let Some(image) = *image {
+                    let Attribute { length, align } = self.columns[c];
+                    at = at.next_multiple_of(align);
+                    column::store(columns[c].ty, image, bytes.add(at));
+                    at += length;
+                }
+            }
+            (*self.memory).t_info = at.next_multiple_of(8) as u16 | if has_nulls { HAS_NULLS } else { 0 };
+        }
+    }
+}
+
+impl Plain {
+    fn of(shape: &KeyShape) -> Option<Plain> {
+        let [column] = shape.columns() else { return None };
+        let ty = column.ty;
+        let bytes_in_order = matches!(ty, ColumnType::Uuid | ColumnType::Macaddr | ColumnType::Macaddr8);
+        if ty.is_float() || bytes_in_order {
+            return None;
+        }
+        let bits = u64::MAX >> (64 - ty.bits());
+        // The lane of the image 0 is what has to be turned over to get it back.
+        let turn = shape.pack(&[Some(0)]).lane as u64;
+        Some(Plain { null_rank: shape.null_rank(), turn, bits })
+    }
+}
 
 /// Runs the expression with `$state` the scan's state, of whatever lane it is.
 macro_rules! with_state {
@@ -130,10 +199,7 @@ unsafe fn begin<L: Lane>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).selection).write(Selection::new(shape));
         (&raw mut (*state).cursor).write(Cursor::new(Direction::Forward));
         (&raw mut (*state).mark.cursor).write(Cursor::new(Direction::Forward));
-        let attributes = &mut (*state).tuple.columns;
-        for (c, column) in index.shape.columns().iter().enumerate() {
-            attributes[c] = Attribute::of(column.ty);
-        }
+        (&raw mut (*state).tuple).write(Tuple::new(context, shape));
         (*scan).opaque = state.cast();
     }
 }
@@ -402,35 +468,23 @@ impl<L: Lane> State<L> {
     }
 
     /// Forms the index tuple of the match the scan is at, in memory that the next one uses again.
+    #[inline]
     unsafe fn form_tuple(&mut self) -> *mut pg_sys::IndexTupleData {
         // SAFETY: the memory has room for every column; each is written at its alignment.
         unsafe {
-            if self.tuple.memory.is_null() {
-                self.tuple.memory = allocate::<[u8; TUPLE_SIZE]>(self.context, 1, true).cast();
-            }
-            let (lane, tail) = (self.matches.lane(self.at).to_u128(), self.matches.tail(self.at));
-            let shape = &self.index.shape;
-            let columns = shape.columns();
-            let bytes = self.tuple.memory.cast::<u8>();
-            let is_null = |c: usize| shape.unpack(lane, tail, c).is_none();
-            let has_nulls = (0..columns.len()).any(is_null);
-            let mut at: usize = if has_nulls { 16 } else { 8 };
-            if has_nulls {
-                let bits = (0..columns.len()).fold(0u32, |bits, c| bits | u32::from(!is_null(c)) << c);
-                bytes.add(8).cast::<u32>().write_unaligned(bits.to_le());
-            }
-            for (c, column) in columns.iter().enumerate() {
-                if let Some(image) = shape.unpack(lane, tail, c) {
-                    let Attribute { length, align } = self.tuple.columns[c];
-                    at = at.next_multiple_of(align);
-                    column::store(column.ty, image, bytes.add(at));
-                    at += length;
+            let (lane, tail) = (self.matches.lane(self.at), self.matches.tail(self.at));
+            let tuple = self.tuple.memory;
+            (*tuple).t_tid = heap_tid(tail);
+            match self.tuple.plain {
+                Some(plain) if tail.rank() != plain.null_rank => {
+                    // The one value of a tuple without NULLs; what lies behind a short one is padding.
+                    let value = lane.to_u128() as u64 ^ plain.turn;
+                    tuple.cast::<u8>().add(HEADER).cast::<u64>().write(value & plain.bits);
+                    (*tuple).t_info = (HEADER + 8) as u16;
                 }
+                _ => self.tuple.form(&self.index.shape, lane.to_u128(), tail),
             }
-            let size = at.next_multiple_of(8) as u16;
-            (*self.tuple.memory).t_tid = heap_tid(tail);
-            (*self.tuple.memory).t_info = size | if has_nulls { HAS_NULLS } else { 0 };
-            self.tuple.memory
+            tuple
         }
     }
 
@@ -477,6 +531,12 @@ impl<L: Lane> State<L> {
             if flags & pg_sys::SK_SEARCHARRAY != 0 {
                 return self.add_array(order, c, key);
             }
+            if bounds::is_local(order, key.sk_subtype) {
+                let before = self.enter_arrays();
+                self.add_moments(order, c, key.sk_strategy, [key.sk_argument]);
+                pg_sys::MemoryContextSwitchTo(before);
+                return;
+            }
             let bounds = neighbours(order, key.sk_subtype, key.sk_argument);
             self.restrict(c, key.sk_strategy, bounds);
         }
@@ -489,9 +549,9 @@ impl<L: Lane> State<L> {
         self.selection.between(c, low, high);
     }
 
-    /// Wants a column to compare so with any element of an array.
-    unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
-        // SAFETY: as `add_key`; what is allocated lives until the next rescan.
+    /// Makes the arrays' memory the current context; returns the one before.
+    unsafe fn enter_arrays(&mut self) -> pg_sys::MemoryContext {
+        // SAFETY: the scan's context outlives it.
         unsafe {
             if self.arrays.is_null() {
                 self.arrays = pg_sys::AllocSetContextCreateInternal(
@@ -502,12 +562,42 @@ impl<L: Lane> State<L> {
                     pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
                 );
             }
-            let before = pg_sys::MemoryContextSwitchTo(self.arrays);
+            pg_sys::MemoryContextSwitchTo(self.arrays)
+        }
+    }
+
+    /// Wants a column of local times to compare with any of these moments as the strategy says.
+    unsafe fn add_moments(
+        &mut self,
+        order: ColumnOrder,
+        c: usize,
+        strategy: u16,
+        moments: impl IntoIterator<Item = Datum>,
+    ) {
+        // SAFETY: as `add_key`, in the arrays' memory.
+        unsafe {
+            let mut ranges = List::new();
+            for moment in moments {
+                bounds::local_ranges(order, moment, |bounds| interval(strategy, bounds), &mut ranges);
+            }
+            let ranges = ranges.as_mut_slice();
+            let room = zeroed_array(ranges.len() + self.selection.parts(c));
+            self.selection.any_between(c, ranges, room);
+        }
+    }
+
+    /// Wants a column to compare so with any element of an array.
+    unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
+        // SAFETY: as `add_key`; what is allocated lives until the next rescan.
+        unsafe {
+            let before = self.enter_arrays();
             let (values, nulls) = elements(key.sk_argument);
             let element = (*pg_sys::pg_detoast_datum(key.sk_argument.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype;
             let subtype = if key.sk_subtype == pg_sys::InvalidOid { element } else { key.sk_subtype };
             let present = || values.iter().zip(nulls).filter(|(_, null)| !**null).map(|(&value, _)| value);
-            if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
+            if bounds::is_local(order, subtype) {
+                self.add_moments(order, c, key.sk_strategy, present());
+            } else if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
                 let fields = zeroed_array::<u128>(values.len());
                 let mut count = 0;
                 for value in present() {

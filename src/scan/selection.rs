@@ -1,5 +1,5 @@
 //! What a scan looks for: a set of slots for each column, whose product is a sorted list of key ranges. Equality,
-//! ranges, arrays, NULL tests and left-out columns are all one mechanism.
+//! ranges, lists of either, NULL tests and left-out columns are all one mechanism.
 
 use crate::key::{Key, KeyShape, Lane, Tail};
 
@@ -10,6 +10,8 @@ enum Slots<'a> {
     Interval(u128, u128),
     /// Any of these, ascending.
     Points(&'a [u128]),
+    /// From one slot to another, both included, as far as they are in these intervals: ascending and disjoint.
+    Parts(u128, u128, &'a [(u128, u128)]),
 }
 
 /// Which of a single column's entries may match: NULL lies outside its slots.
@@ -20,7 +22,7 @@ enum Nulls {
     Excluded,
 }
 
-/// The keys a scan wants: for each column an interval or a list of values, NULL or not.
+/// The keys a scan wants: for each column an interval, a list of values or of intervals, NULL or not.
 #[derive(Clone, Debug)]
 pub struct Selection<'a> {
     shape: &'a KeyShape,
@@ -43,6 +45,11 @@ impl Slots<'_> {
         match self {
             Slots::Interval(low, high) => (slot <= *high).then_some(slot.max(*low)),
             Slots::Points(points) => points.get(points.partition_point(|&point| point < slot)).copied(),
+            Slots::Parts(low, high, parts) => {
+                let slot = slot.max(*low);
+                let part = parts.get(parts.partition_point(|part| part.1 < slot))?;
+                Some(slot.max(part.0)).filter(|slot| slot <= high)
+            }
         }
     }
 
@@ -50,6 +57,11 @@ impl Slots<'_> {
         match self {
             Slots::Interval(low, high) => (slot >= *low).then_some(slot.min(*high)),
             Slots::Points(points) => points.partition_point(|&point| point <= slot).checked_sub(1).map(|at| points[at]),
+            Slots::Parts(low, high, parts) => {
+                let slot = slot.min(*high);
+                let part = parts[..parts.partition_point(|part| part.0 <= slot)].last()?;
+                Some(slot.min(part.1)).filter(|slot| slot >= low)
+            }
         }
     }
 
@@ -58,6 +70,7 @@ impl Slots<'_> {
         match self {
             Slots::Interval(_, high) => *high,
             Slots::Points(_) => slot,
+            Slots::Parts(_, high, parts) => parts[parts.partition_point(|part| part.1 < slot)].1.min(*high),
         }
     }
 
@@ -65,6 +78,7 @@ impl Slots<'_> {
         match self {
             Slots::Interval(low, _) => *low,
             Slots::Points(_) => slot,
+            Slots::Parts(low, _, parts) => parts[parts.partition_point(|part| part.1 < slot)].0.max(*low),
         }
     }
 }
@@ -141,6 +155,47 @@ impl<'a> Selection<'a> {
         self.slots[c] = Slots::Points(&fields[..kept]);
     }
 
+    /// Wants column `c` to be a value whose field is in one of these intervals, from one field to another, both
+    /// included. `room` is the scan's to write: as many intervals, and [`parts`](Self::parts) of the column.
+    pub fn any_between(&mut self, c: usize, fields: &mut [(u128, u128)], room: &'a mut [(u128, u128)]) {
+        self.not_null(c);
+        for interval in fields.iter_mut() {
+            let (a, b) = (self.shape.place(c, interval.0), self.shape.place(c, interval.1));
+            *interval = (a.min(b), a.max(b));
+        }
+        fields.sort_unstable();
+        let wanted = self.slots[c];
+        let mut kept = 0;
+        // The first slot after those kept.
+        let mut free = Some(0);
+        for &(low, high) in fields.iter() {
+            while let Some(first) = free.and_then(|free| wanted.ceil(free.max(low)))
+                && first <= high
+            {
+                let last = wanted.run_end(first).min(high);
+                match room[..kept].last_mut() {
+                    Some(part) if free == Some(first) => part.1 = last,
+                    _ => {
+                        room[kept] = (first, last);
+                        kept += 1;
+                    }
+                }
+                free = last.checked_add(1);
+            }
+        }
+        self.nothing |= kept == 0;
+        self.slots[c] = Slots::Parts(0, self.largest(c), &room[..kept]);
+    }
+
+    /// How many intervals column `c`'s wanted values are in.
+    pub fn parts(&self, c: usize) -> usize {
+        match self.slots[c] {
+            Slots::Interval(..) => 1,
+            Slots::Points(points) => points.len(),
+            Slots::Parts(_, _, parts) => parts.len(),
+        }
+    }
+
     /// Wants column `c` to be NULL.
     pub fn null(&mut self, c: usize) {
         match self.shape.null_place(c) {
@@ -172,6 +227,10 @@ impl<'a> Selection<'a> {
                 let to = points.partition_point(|&point| point <= high);
                 self.nothing |= from >= to;
                 self.slots[c] = Slots::Points(&points[from.min(to)..to]);
+            }
+            Slots::Parts(l, h, parts) => {
+                self.slots[c] = Slots::Parts(l.max(low), h.min(high), parts);
+                self.nothing |= self.slots[c].ceil(0).is_none();
             }
         }
     }
@@ -381,4 +440,203 @@ pub fn predecessor<L: Lane>(key: Key<L>) -> Option<Key<L>> {
     }
     let lane = key.lane.to_u128().checked_sub(1)?;
     Some(Key::new(L::from_u128(lane), Tail::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Column, ColumnType};
+    use proptest::prelude::*;
+
+    /// What a column is asked for, in fields.
+    #[derive(Clone, Debug)]
+    enum Condition {
+        Between(u128, u128),
+        AnyOf(Vec<u128>),
+        AnyBetween(Vec<(u128, u128)>),
+        Null,
+        NotNull,
+    }
+
+    impl Condition {
+        fn holds(&self, field: Option<u128>) -> bool {
+            match (self, field) {
+                (Condition::Null, field) => field.is_none(),
+                (_, None) => false,
+                (Condition::NotNull, Some(_)) => true,
+                (Condition::Between(low, high), Some(field)) => (*low..=*high).contains(&field),
+                (Condition::AnyOf(fields), Some(field)) => fields.contains(&field),
+                (Condition::AnyBetween(intervals), Some(field)) => {
+                    intervals.iter().any(|(low, high)| (*low..=*high).contains(&field))
+                }
+            }
+        }
+
+        /// `room` has exactly what the selection asks for.
+        fn tell<'a>(&'a mut self, selection: &mut Selection<'a>, c: usize, room: &'a mut Vec<(u128, u128)>) {
+            match self {
+                Condition::Between(low, high) => selection.between(c, *low, *high),
+                Condition::AnyOf(fields) => selection.any_of(c, fields),
+                Condition::AnyBetween(intervals) => {
+                    room.resize(intervals.len() + selection.parts(c), (0, 0));
+                    selection.any_between(c, intervals, room);
+                }
+                Condition::Null => selection.null(c),
+                Condition::NotNull => selection.not_null(c),
+            }
+        }
+    }
+
+    fn interval() -> impl Strategy<Value = (u128, u128)> {
+        (0..256u128, 0..256u128).prop_map(|(a, b)| (a.min(b), a.max(b)))
+    }
+
+    fn condition() -> impl Strategy<Value = Condition> {
+        prop_oneof![
+            3 => interval().prop_map(|(low, high)| Condition::Between(low, high)),
+            2 => prop::collection::vec(0..256u128, 0..40).prop_map(Condition::AnyOf),
+            9 => prop::collection::vec(interval(), 0..6).prop_map(Condition::AnyBetween),
+            9 => prop::collection::vec((0..256u128, 0..9u128), 0..9).prop_map(|pairs| {
+                Condition::AnyBetween(pairs.into_iter().map(|(low, more)| (low, (low + more).min(255))).collect())
+            }),
+            1 => Just(Condition::Null),
+            1 => Just(Condition::NotNull),
+        ]
+    }
+
+    /// Columns "char", alone or beside a bool on either side.
+    fn shape() -> impl Strategy<Value = (KeyShape, usize)> {
+        (0..3usize, any::<[bool; 4]>()).prop_map(|(kind, [a, b, c, d])| {
+            let char = Column { ty: ColumnType::Char, descending: a, nulls_first: b };
+            let bool = Column { ty: ColumnType::Bool, descending: c, nulls_first: d };
+            let columns: &[Column] = match kind {
+                0 => &[char],
+                1 => &[char, bool],
+                _ => &[bool, char],
+            };
+            (KeyShape::new(columns).unwrap(), usize::from(kind == 2))
+        })
+    }
+
+    /// Every row there can be, in fields, and its key; in order.
+    fn rows<L: Lane>(shape: &KeyShape) -> Vec<(Key<L>, Vec<Option<u128>>)> {
+        let mut rows = vec![vec![]];
+        for column in shape.columns() {
+            let images: Vec<_> = (0..1 << column.ty.bits()).map(Some).chain([None]).collect();
+            rows = rows
+                .iter()
+                .flat_map(|row| images.iter().map(move |image| [row.as_slice(), &[*image]].concat()))
+                .collect();
+        }
+        // The first entry of each, so that between two of them there is no other.
+        let keyed = |images: Vec<Option<u128>>| {
+            let packed = shape.pack(&images);
+            let key = Key::new(L::from_u128(packed.lane), Tail::new(packed.rank, 0, 0, packed.negative));
+            let fields = images.iter().zip(shape.columns());
+            (key, fields.map(|(image, column)| image.map(|image| column.ty.encode(image).0)).collect())
+        };
+        let mut rows: Vec<_> = rows.into_iter().map(keyed).collect();
+        rows.sort_by_key(|row: &(Key<L>, Vec<_>)| row.0);
+        rows
+    }
+
+    /// Looks from every row both ways for the next one for which all conditions hold.
+    fn check<L: Lane>(shape: &KeyShape, conditions: &[(usize, Condition)]) {
+        let mut told = conditions.to_vec();
+        let mut rooms = vec![Vec::new(); told.len()];
+        let mut selection = Selection::new(shape);
+        for ((c, condition), room) in told.iter_mut().zip(&mut rooms) {
+            condition.tell(&mut selection, *c, room);
+        }
+        let rows = rows::<L>(shape);
+        let keys: Vec<_> = rows.iter().map(|row| row.0).collect();
+        let holds = |fields: &[Option<u128>]| conditions.iter().all(|(c, condition)| condition.holds(fields[*c]));
+        let wanted: Vec<bool> = rows.iter().map(|row| holds(&row.1)).collect();
+        for (at, &key) in keys.iter().enumerate() {
+            let next = (at..keys.len()).find(|&at| wanted[at]);
+            assert_eq!(next_row(&selection, &keys, key), next, "at or after {key:?}");
+            let previous = (0..at).rfind(|&at| wanted[at]);
+            assert_eq!(previous_row(&selection, &keys, key), previous, "before {key:?}");
+            for range in [selection.at_or_after(key), selection.before(key)].iter().flatten() {
+                let inside = |key| (range.first..=range.last).contains(key);
+                let all_wanted = keys.iter().zip(&wanted).all(|(key, wanted)| *wanted || !inside(key));
+                assert!(all_wanted, "{range:?} beside {key:?}");
+            }
+        }
+    }
+
+    /// Goes on as a scan does: a range may be without rows, if its slots are no value's.
+    fn next_row<L: Lane>(selection: &Selection<'_>, keys: &[Key<L>], mut from: Key<L>) -> Option<usize> {
+        loop {
+            let range = selection.at_or_after(from)?;
+            let at = keys.iter().position(|key| *key >= range.first)?;
+            if keys[at] <= range.last {
+                return Some(at);
+            }
+            from = keys[at];
+        }
+    }
+
+    fn previous_row<L: Lane>(selection: &Selection<'_>, keys: &[Key<L>], mut to: Key<L>) -> Option<usize> {
+        loop {
+            let range = selection.before(to)?;
+            let at = keys.iter().rposition(|key| *key <= range.last)?;
+            if keys[at] >= range.first {
+                return Some(at);
+            }
+            to = successor(keys[at]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn wanted_are_exactly_the_rows_for_which_every_condition_holds(
+            (shape, char) in shape(),
+            on_char in prop::collection::vec(condition(), 0..4),
+            on_bool in prop::option::of(prop_oneof![
+                Just(Condition::Null), Just(Condition::NotNull), Just(Condition::Between(1, 1)),
+                Just(Condition::AnyBetween(vec![(0, 0), (1, 1)])),
+            ]),
+        ) {
+            let mut conditions: Vec<_> = on_char.into_iter().map(|condition| (char, condition)).collect();
+            if shape.columns().len() == 1 {
+                check::<u32>(&shape, &conditions);
+            } else {
+                conditions.extend(on_bool.map(|condition| (1 - char, condition)));
+                check::<u64>(&shape, &conditions);
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_of_two_conditions_meet_in_more_intervals_than_either_has() {
+        let column = Column { ty: ColumnType::Int4, descending: false, nulls_first: false };
+        let shape = KeyShape::new(&[column]).unwrap();
+        let (mut first, mut first_room) = ([(7, 20), (0, 5)], [(0, 0); 3]);
+        let (mut second, mut second_room) = ([(3, 8), (10, 30)], [(0, 0); 4]);
+        let mut selection = Selection::new(&shape);
+        selection.any_between(0, &mut first, &mut first_room);
+        selection.any_between(0, &mut second, &mut second_room);
+        let mut from = Key::<u32>::MIN;
+        for (low, high) in [(3, 5), (7, 8), (10, 20)] {
+            let range = selection.at_or_after(from).unwrap();
+            assert_eq!((range.first.lane, range.last.lane), (low, high));
+            from = successor(range.last);
+        }
+        assert!(selection.at_or_after(from).is_none());
+    }
+
+    #[test]
+    fn no_interval_wants_nothing() {
+        let column = Column { ty: ColumnType::Uuid, descending: true, nulls_first: true };
+        let shape = KeyShape::new(&[column]).unwrap();
+        let mut selection = Selection::new(&shape);
+        selection.any_between(0, &mut [], &mut []);
+        assert!(selection.is_nothing());
+        let (mut all, mut room) = ([(0, u128::MAX), (5, u128::MAX)], [(0, 0); 3]);
+        let mut selection = Selection::new(&shape);
+        selection.any_between(0, &mut all, &mut room);
+        assert_eq!(selection.parts(0), 1);
+        assert_eq!(selection.before(Key::<u128>::MAX).unwrap().last.lane, u128::MAX);
+    }
 }

@@ -58,11 +58,13 @@ pub struct MemoryStore {
     log: Option<Mutex<Vec<Record>>>,
     base: Vec<PageBytes>,
     jitter: AtomicBool,
+    /// Whether every change is tried in both forms before it is made.
+    checked: bool,
 }
 
 thread_local! {
     /// The content locks this thread holds.
-    static HELD: RefCell<Vec<*const Frame>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<Vec<(*const Frame, Mode)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl MemoryStore {
@@ -82,7 +84,13 @@ impl MemoryStore {
             log: None,
             base: Vec::new(),
             jitter: AtomicBool::new(false),
+            checked: true,
         }
+    }
+
+    /// A store for damaged pages, whose changes are not checked.
+    pub fn unchecked(pages: &[PageBytes], capacity: usize) -> Self {
+        MemoryStore { checked: false, ..MemoryStore::new(pages, capacity) }
     }
 
     /// A store that keeps its log, to be crashed.
@@ -113,6 +121,11 @@ impl MemoryStore {
         unsafe { *self.frame(pin).bytes.get() = *bytes };
         self.unlock(pin);
         self.unpin(pin);
+    }
+
+    /// The log, as encoded changes.
+    pub fn records(&self) -> Vec<Vec<u8>> {
+        self.log.as_ref().map_or_else(Vec::new, |log| log.lock().iter().map(|record| record.own.clone()).collect())
     }
 
     /// Pages in the free space map.
@@ -171,6 +184,12 @@ impl MemoryStore {
         let frame = &self.frames[pin.0 as usize];
         debug_assert!(frame.pins.load(Ordering::SeqCst) > 0, "page {pin:?} is used without a pin");
         frame
+    }
+
+    /// How this thread has a page locked.
+    fn holds(&self, pin: Pin) -> Option<Mode> {
+        let frame = self.frame(pin);
+        HELD.with_borrow(|held| held.iter().find(|(other, _)| core::ptr::eq(*other, frame)).map(|(_, mode)| *mode))
     }
 
     /// Lets another thread go first, now and then.
@@ -236,7 +255,9 @@ impl Written {
 /// Zeroes what the page header says is unused, as the server does in redo.
 fn zero_hole(page: &mut PageBytes) {
     let [lower, upper] = [12, 14].map(|at| u16::from_le_bytes([page[at], page[at + 1]]) as usize);
-    page[lower..upper].fill(0);
+    if let Some(hole) = page.get_mut(lower..upper) {
+        hole.fill(0);
+    }
 }
 
 fn lsn_of(page: &PageBytes) -> u64 {
@@ -249,23 +270,15 @@ fn set_lsn(page: &mut PageBytes, lsn: u64) {
     page[..8].copy_from_slice(&lsn.to_le_bytes());
 }
 
-/// Applies one page's part of a change and says what a generic record would hold of it. Redo in either form must make
-/// the same of the page as it was: that is checked here for every change of every test.
-fn apply(change: &Change<'_, Pin>, own: &[u8], index: usize, page: &mut PageBytes) -> Written {
-    let before = *page;
-    let mut ranges = Ranges::new();
-    change.apply(index, page, &mut ranges);
-    let written = Written::of(&ranges, page);
-    if cfg!(debug_assertions) {
-        let decoded = Decoded::decode(own).expect("a change can be read back");
-        assert!(change.fits(index, &before), "a change does not fit the page it was planned on: {change:?}");
-        let (mut owned, mut generic) = (before, before);
-        decoded.change().apply(index, &mut owned, &mut Ranges::new());
-        written.apply(&mut generic);
-        assert!(owned == *page, "redo of a read back change differs: {change:?}");
-        assert!(generic[8..] == page[8..], "redo of the written ranges differs: {change:?}");
-    }
-    written
+/// Checks that redo in either form makes the same of a page as the change did.
+fn check(change: &Change<'_, Pin>, own: &[u8], index: usize, before: &PageBytes, written: &Written, after: &PageBytes) {
+    let decoded = Decoded::decode(own).expect("a change can be read back");
+    assert!(change.fits(index, before), "a change does not fit the page it was planned on: {change:?}");
+    let (mut owned, mut generic) = (*before, *before);
+    decoded.change().apply(index, &mut owned, &mut Ranges::new());
+    written.apply(&mut generic);
+    assert!(owned == *after, "redo of a read back change differs: {change:?}");
+    assert!(generic[8..] == after[8..], "redo of the written ranges differs: {change:?}");
 }
 
 impl PageStore for MemoryStore {
@@ -291,8 +304,8 @@ impl PageStore for MemoryStore {
         self.sway();
         let frame = self.frame(pin);
         HELD.with_borrow_mut(|held| {
-            assert!(!held.contains(&core::ptr::from_ref(frame)), "page {pin:?} is locked twice");
-            held.push(frame);
+            assert!(held.iter().all(|(other, _)| !core::ptr::eq(*other, frame)), "page {pin:?} is locked twice");
+            held.push((frame, mode));
         });
         match mode {
             Mode::Share => frame.lock.lock_shared(),
@@ -314,20 +327,23 @@ impl PageStore for MemoryStore {
 
     fn unlock(&self, pin: Pin) {
         let frame = self.frame(pin);
-        HELD.with_borrow_mut(|held| {
-            let at = held.iter().position(|&other| core::ptr::eq(other, frame));
-            held.remove(at.expect("the page is locked by this thread"));
+        let (_, mode) = HELD.with_borrow_mut(|held| {
+            let at = held.iter().position(|(other, _)| core::ptr::eq(*other, frame));
+            held.remove(at.expect("the page is locked by this thread"))
         });
-        // SAFETY: this thread holds the lock, exclusively if anyone does.
+        // SAFETY: this thread holds the lock in this mode.
         unsafe {
-            if frame.lock.is_locked_exclusive() { frame.lock.unlock_exclusive() } else { frame.lock.unlock_shared() }
+            match mode {
+                Mode::Share => frame.lock.unlock_shared(),
+                Mode::Exclusive => frame.lock.unlock_exclusive(),
+            }
         }
         self.sway();
     }
 
     fn bytes(&self, pin: Pin) -> &PageBytes {
         let frame = self.frame(pin);
-        debug_assert!(frame.lock.is_locked(), "page {pin:?} is read without a lock");
+        debug_assert!(self.holds(pin).is_some(), "page {pin:?} is read without a lock");
         // SAFETY: the caller holds a content lock, so nobody changes the page but for the hint bits.
         unsafe { &*frame.bytes.get() }
     }
@@ -336,7 +352,7 @@ impl PageStore for MemoryStore {
         while let Some(block) = self.free.lock().pop() {
             let pin = self.pin(block)?;
             if self.frame(pin).lock.try_lock_exclusive() {
-                HELD.with_borrow_mut(|held| held.push(self.frame(pin)));
+                HELD.with_borrow_mut(|held| held.push((self.frame(pin), Mode::Exclusive)));
                 if block > ROOT && page::reusable(self.bytes(pin)) {
                     return Ok(pin);
                 }
@@ -367,10 +383,16 @@ impl PageStore for MemoryStore {
         *lsn += 1;
         let (mut generic, mut versions) = (Vec::new(), Vec::new());
         for (index, &pin) in change.blocks().iter().enumerate() {
-            assert!(self.frame(pin).lock.is_locked_exclusive(), "page {pin:?} is changed without its lock");
+            assert_eq!(self.holds(pin), Some(Mode::Exclusive), "page {pin:?} is changed without its lock");
             // SAFETY: the caller has the page's exclusive lock and does not look at it during the call.
             let page = unsafe { &mut *self.frame(pin).bytes.get() };
-            let written = apply(change, &own, index, page);
+            let before = *page;
+            let mut ranges = Ranges::new();
+            change.apply(index, page, &mut ranges);
+            let written = Written::of(&ranges, page);
+            if self.checked {
+                check(change, &own, index, &before, &written, page);
+            }
             set_lsn(page, *lsn);
             if self.log.is_some() {
                 generic.push((pin.0, written));

@@ -1,0 +1,110 @@
+# What the tests of a whole server share.
+package FpbtreeTest;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use IPC::Run ();
+use Test::More;
+
+our @EXPORT = qw(start_load kill_all is_sound answers_alike server_is_clean);
+
+# The planner is left this one way to scan.
+my %way = (
+	'sequential' => 'SET enable_indexscan = off; SET enable_bitmapscan = off;',
+	'index' => 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;',
+	'index-only' => 'SET enable_seqscan = off; SET enable_bitmapscan = off;',
+	'bitmap' => 'SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off;');
+
+# Starts pgbench on scripts, given as text => weight; returns what finish_run of IPC::Run wants.
+sub start_load
+{
+	my ($node, $clients, $seconds, %scripts) = @_;
+	my @files;
+	my $n = 0;
+	for my $script (sort keys %scripts)
+	{
+		my $path = $node->basedir . '/load_' . $n++ . '.sql';
+		PostgreSQL::Test::Utils::append_to_file($path, $script) unless -e $path;
+		push @files, '-f', "$path\@$scripts{$script}";
+	}
+	my $log = $node->basedir . '/pgbench.log';
+	return IPC::Run::start(
+		[
+			'pgbench', '-n', '-c', $clients, '-T', $seconds, @files,
+			'-h', $node->host, '-p', $node->port, 'postgres'
+		],
+		'<', \undef, '>', $log, '2>', "$log.err");
+}
+
+# SIGKILL for the postmaster and every one of its children, so that nobody tidies up.
+sub kill_all
+{
+	my ($node) = @_;
+	my $postmaster = $node->{_pid};
+	my @pids = grep { (status_of($_))[1] == $postmaster } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
+	unshift @pids, $postmaster;
+	kill 'KILL', @pids;
+	$node->{_pid} = undef;
+	while (grep { (status_of($_))[0] !~ /[XZ]/ } @pids) { select undef, undef, undef, 0.05; }
+	# All dead, but one whose parent has not asked yet would pass for an owner of the lock files.
+	unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->port . '.lock';
+	return;
+}
+
+# A process's state and its parent; dead if there is no such process.
+sub status_of
+{
+	my ($pid) = @_;
+	open my $stat, '<', "/proc/$pid/stat" or return ('X', 0);
+	my $line = <$stat> // '';
+	return $line =~ /^\d+ \(.*\) (\S) (\d+)/s ? ($1, $2) : ('X', 0);
+}
+
+# Nothing for fpbtree_check to report, every row of the table found.
+sub is_sound
+{
+	my ($node, $name, @indexes) = @_;
+	for my $index (@indexes)
+	{
+		my ($status, $out, $err) = $node->psql('postgres', "SELECT * FROM fpbtree_check('$index', true)");
+		is("$status/$out/$err", '0//', "$name: $index is sound");
+	}
+	return;
+}
+
+# The same rows, in one snapshot, through the index in each way as by a sequential scan; where the
+# query is ordered, in the same order.
+sub answers_alike
+{
+	my ($node, $name, @queries) = @_;
+	for my $query (@queries)
+	{
+		my $statements = 'SET jit = off; SET max_parallel_workers_per_gather = 0; SET statement_timeout = 120000;'
+		  . 'BEGIN ISOLATION LEVEL REPEATABLE READ;';
+		for my $way ('sequential', 'index', 'index-only', 'bitmap')
+		{
+			my $list = $query =~ /ORDER BY/ ? q{md5(string_agg(s::text, ','))} : q{sum(hashtextextended(s::text, 0))};
+			$statements .= 'RESET enable_seqscan; RESET enable_indexscan; RESET enable_indexonlyscan; RESET enable_bitmapscan;'
+			  . " $way{$way} SELECT count(*), $list FROM ($query) s;\n";
+		}
+		my ($status, $out, $err) = $node->psql('postgres', $statements . 'COMMIT;');
+		my @answers = split /\n/, $out;
+		is($status, 0, "$name: answered: $query") or diag($err);
+		is(scalar(@answers), 4, "$name: four answers: $query");
+		is_deeply([ @answers[ 1 .. $#answers ] ], [ ($answers[0]) x $#answers ], "$name: alike: $query");
+	}
+	return;
+}
+
+# No crash, no assertion, no leak since the log position given.
+sub server_is_clean
+{
+	my ($node, $name, $from) = @_;
+	my $log = substr PostgreSQL::Test::Utils::slurp_file($node->logfile), $from // 0;
+	my @bad = grep { /terminated by signal|PANIC:|TRAP:|refcount leak|resource was not closed|panicked at/ } split /\n/, $log;
+	is(join("\n", @bad), '', "$name: nothing amiss in the server's log");
+	return;
+}
+
+1;

@@ -1,0 +1,181 @@
+//! Damaged pages: whatever bytes are on one, nothing panics, loops for ever or reads outside it (I3).
+
+mod common;
+
+use common::*;
+use fpbtree_engine::change::Decoded;
+use fpbtree_engine::key::{Key, Lane};
+use fpbtree_engine::page::{LogKind, Meta, Page, PageMut, Ranges};
+use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
+use fpbtree_engine::store::memory::MemoryStore;
+use fpbtree_engine::store::{Block, PAGE_SIZE, PageBytes};
+use fpbtree_engine::tree::verify::BlockSet;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Spoils a page in one of the ways that bits, lines, fields or whole pages go wrong.
+fn spoil(random: &mut StdRng, page: &mut PageBytes, pages: &[PageBytes]) {
+    let line = random.random_range(0..PAGE_SIZE / 64) * 64;
+    match random.random_range(0..8) {
+        0 => page[random.random_range(0..PAGE_SIZE)] ^= 1 << random.random_range(0..8),
+        1 => random.fill(&mut page[line..line + 64]),
+        2 => page[line..line + 64].fill([0, 0xFF][random.random_range(0..2)]),
+        // The header, the in-page root and the fences, where damage does most.
+        3 => page[random.random_range(24..48)] = random.random(),
+        4 => page[random.random_range(64..128)] = random.random(),
+        5 => random.fill(&mut page[128..][..512]),
+        // Half of another page: a torn write.
+        6 => {
+            let other = &pages[random.random_range(1..pages.len())];
+            let from = [512, 4096][random.random_range(0..2)];
+            page[from..].copy_from_slice(&other[from..]);
+        }
+        _ => *page = pages[random.random_range(0..pages.len())],
+    }
+}
+
+/// Everything one can do with a tree of which some pages are spoilt. Errors are fine.
+fn use_it<L: Lane>(store: &mut MemoryStore, meta: &Meta, random: &mut StdRng) {
+    let geometry = &meta.geometry;
+    for step in 0..6 {
+        let tree = fpbtree_engine::tree::Tree::<_, L>::new(store, geometry);
+        let (lane, tail) = some_key::<L>(random, 1 << 20);
+        match step {
+            0 => {
+                let _ = problems(tree, &meta.shape);
+            }
+            1 | 2 => {
+                let direction = [Direction::Forward, Direction::Backward][step - 1];
+                let (mut cursor, mut matches) = (Cursor::<L>::new(direction), Box::new(Matches::new()));
+                let selection = Selection::new(&meta.shape);
+                while let Ok(Some(pin)) = cursor.read_page(tree, &selection, false, &mut matches) {
+                    fpbtree_engine::store::PageStore::unpin(store, pin);
+                }
+            }
+            3 => {
+                let _ = tree.insert(lane, tail, 90);
+            }
+            4 => {
+                let _ = tree.census();
+            }
+            _ => {
+                let _ = tree.vacuum(&mut |tail| tail.block().is_multiple_of(2), &mut |_, _| {});
+            }
+        }
+        store.abort();
+    }
+}
+
+fn damage<L: Lane>(tries: u64) {
+    let mut errors = 0;
+    for seed in 0..tries {
+        let mut random = StdRng::seed_from_u64(seed);
+        let geometry = if seed % 3 == 0 { normal::<L>() } else { small::<L>() };
+        let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
+        let count = if seed % 3 == 0 { 3000 } else { 150 };
+        let pages = load::<L>(&meta, 80, (0..count).map(|at| key(u128::from(at / 3), at)));
+        let mut store = MemoryStore::unchecked(&pages, pages.len() + 40);
+        for _ in 0..random.random_range(1..4) {
+            let block = random.random_range(0..pages.len());
+            let mut page = store.copy(block as Block);
+            spoil(&mut random, &mut page, &pages);
+            store.damage(block as Block, &page);
+            errors += usize::from(Page::<L>::verify(&page, &geometry, block as Block, Some(true)).is_err());
+            let _ = Meta::read(&page);
+        }
+        use_it::<L>(&mut store, &meta, &mut random);
+    }
+    assert!(errors as u64 > tries / 2, "{errors} flaws found in {tries} tries");
+}
+
+#[test]
+fn damaged_trees_of_u32() {
+    damage::<u32>(1500);
+}
+
+#[test]
+fn damaged_trees_of_u64() {
+    damage::<u64>(1500);
+}
+
+#[test]
+fn damaged_trees_of_u128() {
+    damage::<u128>(1500);
+}
+
+/// Every byte of a page, turned over: what verification lets pass can be used.
+#[test]
+fn every_byte_damaged_alone() {
+    let meta = Meta { shape: one_column::<u64>(), geometry: small::<u64>(), log: LogKind::Generic };
+    let pages = load::<u64>(&meta, 80, (0..100).map(|at| key(u128::from(at), at)));
+    let (mut found, mut random) = (0, StdRng::seed_from_u64(8));
+    for block in 1..4 {
+        for at in 24..PAGE_SIZE {
+            let mut page = pages[block];
+            page[at] ^= 1 << random.random_range(0..8);
+            let verified = Page::<u64>::verify(&page, &meta.geometry, block as Block, Some(true));
+            found += usize::from(verified.is_err());
+            let Ok(read) = Page::<u64>::open(&page, &meta.geometry, block as Block) else { continue };
+            let key = Key::new(random.random_range(0..120), fpbtree_engine::key::Tail::MIN);
+            let place = read.lower_bound(key);
+            let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_before(key), read.plan(key));
+            assert!(read.iter().count() <= meta.geometry.leaf.page_entries().max(meta.geometry.inner.page_entries()));
+        }
+    }
+    assert!(found > 3 * PAGE_SIZE / 2, "{found} flaws found");
+}
+
+/// Bytes that are no record are refused; what can be read and fits a page can be applied to it.
+#[test]
+fn damaged_records() {
+    let mut random = StdRng::seed_from_u64(9);
+    let meta = Meta { shape: one_column::<u32>(), geometry: small::<u32>(), log: LogKind::Generic };
+    let bed = Bed::<u32>::with(meta, |pages| MemoryStore::logging(pages, 400));
+    let mut bed = bed;
+    for _ in 0..500 {
+        bed.insert(some_key(&mut random, 1 << 20));
+    }
+    bed.vacuum(|tail| tail.block() % 4 < 3);
+    let records = bed.store.records();
+    assert!(records.len() > 500);
+    let (mut read, mut fitting) = (0, 0);
+    for _ in 0..60_000 {
+        let mut record = records[random.random_range(0..records.len())].clone();
+        match random.random_range(0..4) {
+            0 => record.truncate(random.random_range(0..record.len())),
+            1 => record.push(random.random()),
+            _ => {
+                for _ in 0..random.random_range(1..4) {
+                    let at = random.random_range(0..record.len().min(60));
+                    record[at] = random.random();
+                }
+            }
+        }
+        let Some(decoded) = Decoded::decode(&record) else { continue };
+        read += 1;
+        let change = decoded.change();
+        for index in 0..change.blocks().len() {
+            let mut page = bed.store.copy(random.random_range(0..fpbtree_engine::store::PageStore::block_count(&bed.store)));
+            if change.fits(index, &page) {
+                fitting += 1;
+                change.apply(index, &mut page, &mut Ranges::new());
+                assert!(PageMut::open(&mut page, &mut Ranges::new()).is_some() || page[32] != 1 || page[24..32] != BUILD_ID.to_le_bytes());
+            }
+        }
+    }
+    assert!(read > 1000 && fitting > 1000, "{read} records, {fitting} fits");
+    for length in 0..200 {
+        let mut noise = vec![0; length];
+        random.fill(&mut noise[..]);
+        assert!(Decoded::decode(&noise).is_none());
+    }
+}
+
+/// A tree too small for its memory is not verified past it.
+#[test]
+fn sets_of_blocks_end_where_their_memory_does() {
+    let mut words = [0; 1];
+    let mut set = BlockSet::new(&mut words);
+    assert!(set.add(63) && !set.add(63) && !set.add(64));
+    assert!(set.has(63) && !set.has(0) && set.has(64));
+}
