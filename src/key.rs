@@ -170,6 +170,8 @@ impl Tail {
     pub const NEGATIVE: u8 = 2;
     /// The largest heap offset a tail can hold.
     pub const MAX_OFFSET: u16 = 0x0FFF;
+    /// A flag that nothing sets.
+    const RESERVED: u64 = 4;
 
     const ALL: u64 = (1 << 48) - 1;
     const FLAGS: u64 = 0b111;
@@ -218,6 +220,12 @@ impl Tail {
     #[inline]
     pub const fn negative(self) -> bool {
         self.0 as u8 & Self::NEGATIVE != 0
+    }
+
+    /// Whether no entry can have this tail: an unknown flag, or a heap TID that no tuple has.
+    #[inline]
+    pub const fn is_flawed(self) -> bool {
+        (self.0 & Self::RESERVED != 0) | (self.offset() == 0) | (self.block() == u32::MAX)
     }
 
     /// The smallest tail of a rank.

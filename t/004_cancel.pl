@@ -63,10 +63,13 @@ is_sound($node, 'their remains vacuumed', 'big_v');
 
 # VACUUM, slowed down and cancelled while it is at the index: most of the heap it may skip.
 $node->safe_psql('postgres', 'DELETE FROM big WHERE id <= 3000');
+my @settings = map { ('-c', "SET vacuum_cost_$_") } 'delay = 20', 'limit = 10', 'page_dirty = 1';
 my $vacuum = IPC::Run::start(
-	[ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, 'postgres' ],
-	'<', \"\\set VERBOSITY sqlstate\nSET vacuum_cost_delay = 20;\nSET vacuum_cost_limit = 10;\nSET vacuum_cost_page_dirty = 1;\nVACUUM (INDEX_CLEANUP on) big;\n",
-	'>', \my $vacuum_out, '2>', \my $vacuum_err);
+	[
+		'psql', '-XAtq', '-v', 'VERBOSITY=sqlstate', '-h', $node->host, '-p', $node->port, @settings,
+		'-c', 'VACUUM (INDEX_CLEANUP on) big', 'postgres'
+	],
+	'<', \undef, '>', \my $vacuum_out, '2>', \my $vacuum_err);
 ok($node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_progress_vacuum WHERE phase = 'vacuuming indexes')}), 'vacuum is at the index');
 my $start = time;
 $node->safe_psql('postgres', 'SELECT pg_cancel_backend(pid) FROM pg_stat_progress_vacuum');
@@ -93,14 +96,14 @@ BEGIN
 END $$;
 CREATE FUNCTION fields(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-  f text[] := array_fill(''::text, ARRAY[10]);
+  a text; b text; c text; d text; e text; f text; g text; h text; i text; j text;
 BEGIN
   EXECUTE statement;
   RETURN 'no error';
 EXCEPTION WHEN OTHERS THEN
-  GET STACKED DIAGNOSTICS f[1] = RETURNED_SQLSTATE, f[2] = MESSAGE_TEXT, f[3] = PG_EXCEPTION_DETAIL, f[4] = PG_EXCEPTION_HINT,
-    f[5] = PG_EXCEPTION_CONTEXT, f[6] = TABLE_NAME, f[7] = COLUMN_NAME, f[8] = CONSTRAINT_NAME, f[9] = SCHEMA_NAME, f[10] = PG_DATATYPE_NAME;
-  RETURN array_to_string(f, ' | ');
+  GET STACKED DIAGNOSTICS a = RETURNED_SQLSTATE, b = MESSAGE_TEXT, c = PG_EXCEPTION_DETAIL, d = PG_EXCEPTION_HINT,
+    e = PG_EXCEPTION_CONTEXT, f = TABLE_NAME, g = COLUMN_NAME, h = CONSTRAINT_NAME, i = SCHEMA_NAME, j = PG_DATATYPE_NAME;
+  RETURN array_to_string(ARRAY[a, b, c, d, e, f, g, h, i, j], ' | ');
 END $$;
 SQL
 my %told;

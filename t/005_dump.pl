@@ -89,7 +89,7 @@ DROP EXTENSION fpbtree CASCADE;
 CREATE SCHEMA hostile;
 CREATE FUNCTION hostile.less(int4, int4) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT $1 OPERATOR(pg_catalog.>) $2';
 CREATE OPERATOR hostile.< (LEFTARG = int4, RIGHTARG = int4, FUNCTION = hostile.less);
-CREATE TABLE hostile.pg_am AS SELECT oid + 1 AS oid, amname FROM pg_am;
+CREATE TABLE hostile.pg_am AS SELECT (oid::int8 + 1)::oid AS oid, amname FROM pg_am;
 CREATE TABLE hostile.pg_opfamily AS SELECT * FROM pg_opfamily WHERE false;
 SET search_path = hostile, pg_catalog, public;
 CREATE EXTENSION fpbtree SCHEMA hostile;

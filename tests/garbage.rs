@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use fpbtree_engine::change::Decoded;
 use fpbtree_engine::key::{Key, Lane};
-use fpbtree_engine::page::{LogKind, Meta, Page, PageMut, Ranges};
+use fpbtree_engine::page::{LogKind, Meta, Page, Ranges};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Block, PAGE_SIZE, PageBytes};
@@ -48,8 +48,11 @@ fn use_it<L: Lane>(store: &mut MemoryStore, meta: &Meta, random: &mut StdRng) {
                 let direction = [Direction::Forward, Direction::Backward][step - 1];
                 let (mut cursor, mut matches) = (Cursor::<L>::new(direction), Box::new(Matches::new()));
                 let selection = Selection::new(&meta.shape);
+                let mut pages = 0;
                 while let Ok(Some(pin)) = cursor.read_page(tree, &selection, false, &mut matches) {
                     fpbtree_engine::store::PageStore::unpin(store, pin);
+                    pages += 1;
+                    assert!(pages < 1000, "a scan of a small tree has read {pages} pages");
                 }
             }
             3 => {
@@ -90,39 +93,39 @@ fn damage<L: Lane>(tries: u64) {
 
 #[test]
 fn damaged_trees_of_u32() {
-    damage::<u32>(1500);
+    damage::<u32>(5000);
 }
 
 #[test]
 fn damaged_trees_of_u64() {
-    damage::<u64>(1500);
+    damage::<u64>(5000);
 }
 
 #[test]
 fn damaged_trees_of_u128() {
-    damage::<u128>(1500);
+    damage::<u128>(5000);
 }
 
-/// Every byte of a page, turned over: what verification lets pass can be used.
+/// Every byte of a full page, damaged: most of it is noticed, and all of it can be looked at.
 #[test]
 fn every_byte_damaged_alone() {
-    let meta = Meta { shape: one_column::<u64>(), geometry: small::<u64>(), log: LogKind::Generic };
-    let pages = load::<u64>(&meta, 80, (0..100).map(|at| key(u128::from(at), at)));
+    let meta = Meta { shape: one_column::<u64>(), geometry: normal::<u64>(), log: LogKind::Generic };
+    let pages = load::<u64>(&meta, 100, (0..1500).map(|at| key(u128::from(at), at)));
     let (mut found, mut random) = (0, StdRng::seed_from_u64(8));
-    for block in 1..4 {
+    for block in 2..4 {
         for at in 24..PAGE_SIZE {
             let mut page = pages[block];
             page[at] ^= 1 << random.random_range(0..8);
             let verified = Page::<u64>::verify(&page, &meta.geometry, block as Block, Some(true));
             found += usize::from(verified.is_err());
             let Ok(read) = Page::<u64>::open(&page, &meta.geometry, block as Block) else { continue };
-            let key = Key::new(random.random_range(0..120), fpbtree_engine::key::Tail::MIN);
+            let key = Key::new(random.random_range(0..1600), fpbtree_engine::key::Tail::MIN);
             let place = read.lower_bound(key);
             let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_before(key), read.plan(key));
             assert!(read.iter().count() <= meta.geometry.leaf.page_entries().max(meta.geometry.inner.page_entries()));
         }
     }
-    assert!(found > 3 * PAGE_SIZE / 2, "{found} flaws found");
+    assert!(found > PAGE_SIZE, "{found} flaws found");
 }
 
 /// Bytes that are no record are refused; what can be read and fits a page can be applied to it.
@@ -158,8 +161,9 @@ fn damaged_records() {
             let mut page = bed.store.copy(random.random_range(0..fpbtree_engine::store::PageStore::block_count(&bed.store)));
             if change.fits(index, &page) {
                 fitting += 1;
+                let before = page;
                 change.apply(index, &mut page, &mut Ranges::new());
-                assert!(PageMut::open(&mut page, &mut Ranges::new()).is_some() || page[32] != 1 || page[24..32] != BUILD_ID.to_le_bytes());
+                assert_eq!(page[..10], before[..10], "the server's LSN and checksum");
             }
         }
     }

@@ -30,6 +30,8 @@ const TYPES: [ColumnType; 9] = [
 enum Condition {
     Between(u128, u128),
     AnyOf(Vec<u128>),
+    /// With room for what the selection makes of it.
+    AnyBetween(Vec<(u128, u128)>, Vec<(u128, u128)>),
     Null,
     NotNull,
 }
@@ -42,21 +44,31 @@ impl Condition {
             (Condition::NotNull, Some(_)) => true,
             (Condition::Between(low, high), Some(field)) => (*low..=*high).contains(&field),
             (Condition::AnyOf(fields), Some(field)) => fields.contains(&field),
+            (Condition::AnyBetween(parts, _), Some(field)) => parts.iter().any(|part| (part.0..=part.1).contains(&field)),
         }
     }
 
     fn random(random: &mut StdRng, fields: &[u128]) -> Condition {
-        match random.random_range(0..8) {
+        let some = |random: &mut StdRng| *fields.choose(random).unwrap();
+        let interval = |random: &mut StdRng| {
+            let (a, b) = (some(random), some(random));
+            (a.min(b), a.max(b))
+        };
+        match random.random_range(0..10) {
             0 => Condition::Null,
             1 => Condition::NotNull,
-            2..5 => {
-                let count = random.random_range(0..6);
-                Condition::AnyOf((0..count).map(|_| *fields.choose(random).unwrap()).collect())
+            2..4 => {
+                let count = random.random_range(0..5);
+                Condition::AnyBetween((0..count).map(|_| interval(random)).collect(), vec![(0, 0); 40])
             }
-            5 => Condition::Between(*fields.choose(random).unwrap(), *fields.choose(random).unwrap()),
+            4..7 => {
+                let count = random.random_range(0..6);
+                Condition::AnyOf((0..count).map(|_| some(random)).collect())
+            }
+            7 => Condition::Between(some(random), some(random)),
             _ => {
-                let (a, b) = (*fields.choose(random).unwrap(), *fields.choose(random).unwrap());
-                Condition::Between(a.min(b), a.max(b))
+                let (low, high) = interval(random);
+                Condition::Between(low, high)
             }
         }
     }
@@ -65,6 +77,7 @@ impl Condition {
         match self {
             Condition::Between(low, high) => selection.between(column, *low, *high),
             Condition::AnyOf(fields) => selection.any_of(column, fields),
+            Condition::AnyBetween(parts, room) => selection.any_between(column, parts, room),
             Condition::Null => selection.null(column),
             Condition::NotNull => selection.not_null(column),
         }
@@ -129,7 +142,7 @@ impl Wish {
         for (column, described) in shape.columns().iter().enumerate() {
             let mut fields: Vec<u128> = rows.iter().filter_map(|row| row.fields[column]).take(50).collect();
             fields.push(described.ty.encode(random_image(random, described.ty)).0);
-            for _ in 0..[0, 0, 1, 1, 1, 2][random.random_range(0..6)] {
+            for _ in 0..[0, 0, 1, 1, 2, 3][random.random_range(0..6)] {
                 conditions.push((column, Condition::random(random, &fields)));
             }
         }

@@ -142,8 +142,8 @@ pub fn is_local(order: ColumnOrder, subtype: Oid) -> bool {
 /// Adds the column's values that `wants` makes of the neighbours of `moment`, a timestamptz, if [`is_local`].
 ///
 /// Where clocks go forward, a later local time may be an earlier moment: the hour they skip is read by the old offset.
-/// So there are neighbours for each piece of the column's values that is read by one offset. Beside no such change there
-/// is one piece, searched by some hundred comparisons; a change adds four pieces, most of them done after four.
+/// So there are neighbours for each piece of the column's values that is read by one offset. That costs some twenty
+/// comparisons, and about as many more, or a hundred, if the clocks change within weeks.
 ///
 /// # Safety
 /// As [`neighbours`]. Memory is taken from the current context.
@@ -168,59 +168,59 @@ pub unsafe fn local_ranges(
 /// Adds the fields of local times, of those that a zone could bring near `moment`, from which on the server may use
 /// another offset than before.
 unsafe fn add_cuts(ty: ColumnType, moment: i64, cuts: &mut List<u128>) {
-    let moment = moment.div_euclid(SECOND) + EPOCH;
-    let mut from = moment - 2 * MOST_OFFSET;
-    while let Some(change) = next_change(from)
-        && change.at <= moment + 2 * MOST_OFFSET
+    let seconds = moment.div_euclid(SECOND) + EPOCH;
+    let (offset, _) = offset_at(seconds);
+    // With cuts on both sides of the local time that the moment most likely is, no piece needs a long search.
+    let likely = first_field(ty, moment.saturating_add(offset * SECOND));
+    // SAFETY: new memory in the current context.
+    unsafe {
+        cuts.push(likely);
+        cuts.push(likely + 1);
+    }
+    let mut from = seconds - 2 * MOST_OFFSET;
+    while let (before, Some((change, after))) = offset_at(from)
+        && change <= seconds + 2 * MOST_OFFSET
     {
         // DetermineTimeZoneOffset decides by the first change after the day before: whether the local time is before it
         // by the old offset, and by the new one.
-        let old = change.at + change.before;
-        for local in [old, old + 1, change.at + change.after, change.at + DAY] {
-            // SAFETY: new memory in the current context.
-            unsafe { cuts.push(first_field(ty, local - EPOCH)) };
+        let old = change + before;
+        for local in [old, old + 1, change + after, change + DAY] {
+            let local = (local - EPOCH).saturating_mul(SECOND);
+            // SAFETY: as above.
+            unsafe { cuts.push(first_field(ty, local)) };
         }
-        from = change.at;
+        from = change;
     }
 }
 
-/// The field of a column's first value from this local time on, in seconds.
+/// The field of a column's first value from this local time on, in microseconds.
 fn first_field(ty: ColumnType, local: i64) -> u128 {
+    let day = DAY * SECOND;
     let image = match ty {
-        ColumnType::Date => -(-local).div_euclid(DAY),
-        _ => local.saturating_mul(SECOND),
+        ColumnType::Date => local.div_euclid(day) + i64::from(local.rem_euclid(day) != 0),
+        _ => local,
     };
     ty.encode(image as u128).0
 }
 
-/// A change of a time zone's offset from UTC, in seconds of Unix time.
-struct Change {
-    at: i64,
-    before: i64,
-    after: i64,
-}
-
-/// The session's time zone's first change after a moment.
-fn next_change(after: i64) -> Option<Change> {
-    let mut change = Change {
-        at: 0,
-        before: 0,
-        after: 0,
-    };
-    let (mut was_summer, mut is_summer) = (0, 0);
+/// The session's time zone's offset from UTC at a moment of Unix time, and its next change after that: when, and to what
+/// offset. All in seconds.
+fn offset_at(moment: i64) -> (i64, Option<(i64, i64)>) {
+    let (mut before, mut was_summer, mut change) = (0, 0, 0);
+    let (mut after, mut is_summer) = (0, 0);
     // SAFETY: the server always has a time zone; the rest is ours.
     let found = unsafe {
         pg_sys::pg_next_dst_boundary(
-            &after,
-            &mut change.before,
+            &moment,
+            &mut before,
             &mut was_summer,
-            &mut change.at,
-            &mut change.after,
+            &mut change,
+            &mut after,
             &mut is_summer,
             pg_sys::session_timezone,
         )
     };
-    (found == 1 && change.at > after).then_some(change)
+    (before, (found == 1 && change > moment).then_some((change, after)))
 }
 
 /// A growing list in the server's memory, which goes with its context: no destructor (I10).

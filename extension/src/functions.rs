@@ -259,8 +259,9 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
         let rows = Rows::new(call);
-        // As amcheck's parent check: nobody writes meanwhile.
-        let opened = Opened::new(index, pg_sys::ShareLock, Privilege::Own);
+        // As amcheck's parent check: nobody writes meanwhile. A standby can only lock against DDL, and replays on.
+        let lock = if pg_sys::RecoveryInProgress() { pg_sys::AccessShareLock } else { pg_sys::ShareLock };
+        let opened = Opened::new(index, lock, Privilege::Own);
         let index = Index::of(opened.index);
         with_lane!(index.shape.lane_kind(), L => {
             let mut checker = Checker::<L> {
@@ -346,17 +347,20 @@ unsafe extern "C-unwind" fn find<L: Lane>(
         let tree = Tree::<_, L>::new(&checker.store, &checker.index.geometry);
         let leaf = checker.store.expect(tree.leaf_for(key));
         let page = checker.store.expect(tree.page(leaf));
-        let found = page.key(page.lower_bound(key)) == Some(key);
+        let place = page.lower_bound(key);
+        let flaw = match page.key(place) {
+            Some(found) if found == key => {
+                // What the snapshot sees cannot be dead to everyone.
+                let dead = page.node(place.node as usize).tail(place.slot as usize).dead();
+                dead.then_some("heap row's index entry is marked dead")
+            }
+            _ => Some("heap row is not in the index"),
+        };
         let block = checker.store.block(leaf);
         tree.release(leaf);
-        if !found {
+        if let Some(what) = flaw {
             let (heap_block, offset) = heap_place(tid);
-            Checker::<L>::report(
-                checker.rows,
-                block,
-                "heap row is not in the index",
-                format_args!("heap TID ({heap_block},{offset})"),
-            );
+            Checker::<L>::report(checker.rows, block, what, format_args!("heap TID ({heap_block},{offset})"));
         }
     }
 }

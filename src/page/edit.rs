@@ -161,8 +161,29 @@ impl<'a> PageMut<'a> {
         self.write(at, &[value]);
     }
 
+    /// Sets how many entries a node has; slots that it gives up become zero, so that damage to them shows.
     fn set_count(&mut self, node: usize, count: usize) {
+        let before = self.count(node);
+        let start = self.start(node);
+        for (array, size) in [(start, self.layout.lane), (start + self.layout.node_payload(), self.layout.payload)] {
+            if count < before {
+                self.clear(array + count * size, (before - count) * size);
+            }
+        }
         self.set_byte(self.layout.root_counts() + node, count as u8);
+    }
+
+    fn clear(&mut self, at: usize, length: usize) {
+        self.bytes[at..at + length].fill(0);
+        self.ranges.add(at, length);
+    }
+
+    /// Sets how many lines are used. Those behind them become zero; that is not logged, for redo zeroes what is unused.
+    fn set_lines(&mut self, lines: usize) {
+        write_lines(self.bytes, lines);
+        self.ranges.add(at::PD_LOWER, 2);
+        self.ranges.add(at::LINES, 1);
+        self.bytes[lines * LINE..END_LINE * LINE].fill(0);
     }
 
     /// Moves the entries from slot `from` to slot `to` within the arrays of a node, `count` of them.
@@ -201,29 +222,31 @@ impl<'a> PageMut<'a> {
         let lane = separator.to_le_bytes();
         self.write(self.layout.root_lanes() + node * self.layout.lane, &lane[..self.layout.lane]);
         self.set_byte(self.layout.root_lines() + node, line as u8);
-        self.set_count(node, 0);
-        self.bytes[line * LINE..(line + self.layout.x) * LINE].fill(0);
-        self.ranges.add(line * LINE, self.layout.x * LINE);
+        self.set_byte(self.layout.root_counts() + node, 0);
+        self.clear(line * LINE, self.layout.x * LINE);
         self.set_byte(at::NODES, nodes as u8 + 1);
-        write_lines(self.bytes, line + self.layout.x);
-        self.ranges.add(at::LINES, 1);
-        self.ranges.add(at::PD_LOWER, 2);
+        self.set_lines(line + self.layout.x);
     }
 
-    /// Takes an empty node out of the in-page root. Its lines are used again after the next repack.
+    /// Takes an empty node out of the in-page root. Its lines are used again after the next repack, or when the page is
+    /// empty.
     fn drop_node(&mut self, node: usize) {
-        let nodes = self.nodes();
-        self.shift_root(node + 1, node, nodes - node - 1);
-        self.set_byte(at::NODES, nodes as u8 - 1);
+        let last = self.nodes() - 1;
+        let layout = self.layout;
+        self.shift_root(node + 1, node, last - node);
+        self.clear(layout.root_lanes() + last * layout.lane, layout.lane);
+        self.clear(layout.root_lines() + last, 1);
+        self.clear(layout.root_counts() + last, 1);
+        self.set_byte(at::NODES, last as u8);
+        if last == 0 {
+            self.set_lines(layout.first_node_line());
+        }
     }
 
     /// Puts an entry at `place`, which has a free slot (or is the first place of an empty page).
     pub fn insert(&mut self, place: Position, lane: u128, tail: Tail, child: Block) {
         let (node, slot) = (place.node as usize, place.slot as usize);
         if self.nodes() == 0 {
-            // The lines of nodes that deletions emptied are free again. Unlogged: redo, too, zeroes what is unused.
-            self.bytes[self.layout.first_node_line() * LINE..END_LINE * LINE].fill(0);
-            write_lines(self.bytes, self.layout.first_node_line());
             self.add_node(0, lane);
         }
         let count = self.count(node);
@@ -305,7 +328,10 @@ impl<'a> PageMut<'a> {
         self.ranges.add(start + first * self.layout.lane, (kept - first) * self.layout.lane);
         let payload = start + self.layout.node_payload();
         self.ranges.add(payload + first * self.layout.payload, (kept - first) * self.layout.payload);
-        if kept == 0 { self.drop_node(node) } else { self.set_count(node, kept) }
+        self.set_count(node, kept);
+        if kept == 0 {
+            self.drop_node(node);
+        }
     }
 
     fn move_entry(&mut self, node: usize, from: usize, to: usize) {

@@ -721,7 +721,8 @@ impl Meta {
         if bytes[meta_at::LOG] != LogKind::Generic as u8 {
             return Err(corrupt("meta page names an unknown log"));
         }
-        let unused = bytes[at::FLAGS..meta_at::MAGIC].iter().chain(&bytes[meta_at::END..PAGE_SIZE - SPECIAL]);
+        let used = meta_at::END.next_multiple_of(LINE);
+        let unused = bytes[at::FLAGS..meta_at::MAGIC].iter().chain(&bytes[meta_at::END..used]);
         if unused.into_iter().any(|&byte| byte != 0) {
             return Err(corrupt("meta page has bytes where it should be empty"));
         }

@@ -44,7 +44,6 @@ impl<'a, L: Lane> Page<'a, L> {
         ensure(bytes[at::NODES] as usize <= self.layout.nodes, "more in-page nodes than fit")?;
         let gaps = [at::RIGHT + 4..at::LOW, at::LOW + at::FENCE_TAIL + Tail::SIZE..at::HIGH, at::HIGH + at::FENCE_TAIL + Tail::SIZE..FIRST_LINE * LINE];
         ensure(gaps.into_iter().all(|gap| is_zero(&bytes[gap])), "page header has bytes where it should be empty")?;
-        ensure(is_zero(&bytes[lines * LINE..PAGE_SIZE - SPECIAL]), "unused space is not zero")?;
         let mut special = [0; PAGE_SIZE];
         edit::write_special(&mut special, geometry.build_id);
         ensure(bytes[PAGE_SIZE - SPECIAL..] == special[PAGE_SIZE - SPECIAL..], "special space is damaged")?;
@@ -67,7 +66,23 @@ impl<'a, L: Lane> Page<'a, L> {
             let count = self.bytes[self.layout.root_counts() + node] as usize;
             ensure((1..=self.layout.capacity).contains(&count), "in-page node has an impossible number of entries")?;
         }
-        Ok(())
+        self.verify_slack()
+    }
+
+    /// That what lies between the arrays, and the slots not in use, are zero: else something wrote there.
+    fn verify_slack(&self) -> core::result::Result<(), Flaw> {
+        let layout = self.layout;
+        let mut rest = *self.bytes;
+        let mut used = |at: usize, length: usize| rest[at..at + length].fill(0);
+        used(layout.root_lanes(), self.nodes() * layout.lane);
+        used(layout.root_lines(), self.nodes());
+        used(layout.root_counts(), self.nodes());
+        for node in 0..self.nodes() {
+            let (start, count) = (self.node_start(node), self.count(node));
+            used(start, count * layout.lane);
+            used(start + layout.node_payload(), count * layout.payload);
+        }
+        ensure(is_zero(&rest[FIRST_LINE * LINE..self.used_lines() * LINE]), "slots not in use are not zero")
     }
 
     fn verify_entries(&self, ranks: Option<bool>) -> core::result::Result<(), Flaw> {
@@ -96,8 +111,7 @@ impl<'a, L: Lane> Page<'a, L> {
 }
 
 fn verify_leaf_entry<L: Lane>(lane: L, tail: Tail, ranks: Option<bool>) -> core::result::Result<(), Flaw> {
-    ensure(tail.raw() & 4 == 0, "entry has an unknown flag")?;
-    ensure(tail.offset() != 0 && tail.block() != u32::MAX, "entry has an impossible heap TID")?;
+    ensure(!tail.is_flawed(), "entry has an unknown flag or an impossible heap TID")?;
     match ranks {
         Some(null_rank) => {
             let extreme = if null_rank { L::MAX } else { L::MIN };

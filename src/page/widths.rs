@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn our_inner_pages() {
         assert_eq!(our_choice(4, 6 + 4), (2, 7, 17, 544, 370));
-        assert_eq!(our_choice(8, 6 + 4), (4, 6, 20, 420, 380));
+        assert_eq!(our_choice(8, 6 + 4), (5, 4, 30, 420, 370));
         assert_eq!(our_choice(16, 6 + 4), (5, 7, 17, 289, 400));
     }
 

@@ -6,7 +6,7 @@ pub use selection::{Range, Selection, predecessor, successor};
 
 use crate::key::{Key, Lane, Tail};
 use crate::page::{MAX_PAGE_ENTRIES, Page, Position, is_link};
-use crate::store::{Block, Mode, NO_BLOCK, PageStore, Result};
+use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, Result};
 use crate::tree::Tree;
 
 /// Which way a scan goes.
@@ -101,22 +101,29 @@ impl<L: Lane> Matches<L> {
         self.places[..count].copy_from_slice(&other.places[..count]);
     }
 
-    /// Appends the entries of a page from one place to another.
-    fn append(&mut self, page: &Page<'_, L>, from: Position, to: Position, skip_dead: bool) {
+    /// Appends the entries of a page from one place to another; `false` if some cannot be entries, for damage that a
+    /// read can tell at no cost is not to become a wrong answer.
+    fn append(&mut self, page: &Page<'_, L>, from: Position, to: Position, reading: Reading) -> bool {
+        let null_lane = if reading.null_rank { L::MAX } else { L::MIN };
+        let (mut previous, mut flawed) = (L::MIN, false);
         for number in from.node..=to.node.min((page.nodes() as u8).saturating_sub(1)) {
             let node = page.node(number as usize);
             let first = if number == from.node { from.slot as usize } else { 0 };
             let last = if number == to.node { (to.slot as usize).min(node.len()) } else { node.len() };
             for slot in first..last {
-                let tail = node.tail(slot);
+                let (lane, tail) = (node.lane(slot), node.tail(slot));
+                flawed |= lane < previous;
+                flawed |= tail.is_flawed() | ((tail.rank() == reading.null_rank) & (lane != null_lane));
+                previous = lane;
                 // Written first and counted after, so that the common case has no branch to guess.
                 let at = self.count.min(MAX_PAGE_ENTRIES - 1);
                 self.tails[at] = tail;
-                self.lanes[at] = node.lane(slot);
+                self.lanes[at] = lane;
                 self.places[at] = node.tail_at(slot) as u16;
-                self.count = at + usize::from(!(skip_dead && tail.dead()));
+                self.count = at + usize::from(!(reading.skip_dead && tail.dead()));
             }
         }
+        !flawed
     }
 
     /// Puts the matches from `first` on in the opposite order.
@@ -131,6 +138,15 @@ impl<L: Lane> Default for Matches<L> {
     fn default() -> Self {
         Matches::new()
     }
+}
+
+/// How entries are taken from a page.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// Leave out those known to be dead to everyone.
+    skip_dead: bool,
+    /// The rank that only NULLs have.
+    null_rank: bool,
 }
 
 /// Where a scan is: it has read the matches between `near` and `bound` last, and goes on from `bound`.
@@ -186,15 +202,20 @@ impl<L: Lane> Cursor<L> {
         out: &mut Matches<L>,
     ) -> Result<Option<S::Pin>> {
         out.clear();
+        let reading = Reading { skip_dead, null_rank: selection.shape().null_rank() };
         self.near = self.bound;
         while self.bound != end(self.direction) {
             let Some(range) = self.next_range(selection, self.bound) else { break };
             let pin = self.go_to(tree, &range)?;
             tree.store().note_read(pin);
             let page = tree.page(pin)?;
-            match self.direction {
-                Direction::Forward => self.collect_forward(&page, selection, range, skip_dead, out),
-                Direction::Backward => self.collect_backward(&page, selection, range, skip_dead, out),
+            let sound = match self.direction {
+                Direction::Forward => self.collect_forward(&page, selection, range, reading, out),
+                Direction::Backward => self.collect_backward(&page, selection, range, reading, out),
+            };
+            if !sound {
+                let block = tree.store().block(pin);
+                return Err(Error::Corrupt { block, what: "entries are out of order, or are no entries" });
             }
             self.lsn = tree.store().lsn(pin);
             tree.store().unlock(pin);
@@ -234,9 +255,10 @@ impl<L: Lane> Cursor<L> {
         page: &Page<'_, L>,
         selection: &Selection<'_>,
         mut range: Range<L>,
-        skip_dead: bool,
+        reading: Reading,
         out: &mut Matches<L>,
-    ) {
+    ) -> bool {
+        let mut sound = true;
         (self.edge, self.link) = (page.high(), page.right());
         loop {
             let from = page.lower_bound(range.first);
@@ -247,10 +269,10 @@ impl<L: Lane> Cursor<L> {
                 Some(_) => {
                     let after = successor(range.last);
                     if after >= self.edge {
-                        out.append(page, from, page.end(), skip_dead);
+                        sound &= out.append(page, from, page.end(), reading);
                         break self.bound = self.edge;
                     }
-                    out.append(page, from, page.lower_bound(after), skip_dead);
+                    sound &= out.append(page, from, page.lower_bound(after), reading);
                     selection.at_or_after(after)
                 }
             };
@@ -263,6 +285,7 @@ impl<L: Lane> Cursor<L> {
         if self.bound >= self.edge && !is_link(self.link) {
             self.bound = Key::MAX;
         }
+        sound
     }
 
     fn collect_backward(
@@ -270,9 +293,10 @@ impl<L: Lane> Cursor<L> {
         page: &Page<'_, L>,
         selection: &Selection<'_>,
         mut range: Range<L>,
-        skip_dead: bool,
+        reading: Reading,
         out: &mut Matches<L>,
-    ) {
+    ) -> bool {
+        let mut sound = true;
         (self.edge, self.link) = (page.low(), page.left());
         loop {
             let to = page.lower_bound(successor(range.last));
@@ -282,7 +306,7 @@ impl<L: Lane> Cursor<L> {
                 Some(key) if key < range.first => selection.before(successor(key)),
                 Some(_) => {
                     let first = out.len();
-                    out.append(page, page.lower_bound(range.first.max(self.edge)), to, skip_dead);
+                    sound &= out.append(page, page.lower_bound(range.first.max(self.edge)), to, reading);
                     out.reverse_from(first);
                     if range.first <= self.edge {
                         break self.bound = self.edge;
@@ -299,6 +323,7 @@ impl<L: Lane> Cursor<L> {
         if self.bound <= self.edge && !is_link(self.link) {
             self.bound = Key::MIN;
         }
+        sound
     }
 }
 

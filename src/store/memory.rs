@@ -67,6 +67,11 @@ thread_local! {
     static HELD: RefCell<Vec<(*const Frame, Mode)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// How this thread has a page locked.
+fn held(frame: &Frame) -> Option<Mode> {
+    HELD.with_borrow(|held| held.iter().find(|(other, _)| core::ptr::eq(*other, frame)).map(|(_, mode)| *mode))
+}
+
 impl MemoryStore {
     /// A store that holds `pages` and has room for `capacity`. It keeps no log.
     pub fn new(pages: &[PageBytes], capacity: usize) -> Self {
@@ -186,12 +191,6 @@ impl MemoryStore {
         frame
     }
 
-    /// How this thread has a page locked.
-    fn holds(&self, pin: Pin) -> Option<Mode> {
-        let frame = self.frame(pin);
-        HELD.with_borrow(|held| held.iter().find(|(other, _)| core::ptr::eq(*other, frame)).map(|(_, mode)| *mode))
-    }
-
     /// Lets another thread go first, now and then.
     fn sway(&self) {
         if self.jitter.load(Ordering::Relaxed) {
@@ -288,7 +287,11 @@ impl PageStore for MemoryStore {
         if block >= self.block_count() {
             return Err(Error::Corrupt { block, what: "page is beyond the end of the index" });
         }
-        self.frames[block as usize].pins.fetch_add(1, Ordering::SeqCst);
+        let frame = &self.frames[block as usize];
+        if held(frame).is_some() {
+            return Err(Error::Corrupt { block, what: "page leads to itself" });
+        }
+        frame.pins.fetch_add(1, Ordering::SeqCst);
         Ok(Pin(block))
     }
 
@@ -303,10 +306,8 @@ impl PageStore for MemoryStore {
     fn lock(&self, pin: Pin, mode: Mode) {
         self.sway();
         let frame = self.frame(pin);
-        HELD.with_borrow_mut(|held| {
-            assert!(held.iter().all(|(other, _)| !core::ptr::eq(*other, frame)), "page {pin:?} is locked twice");
-            held.push((frame, mode));
-        });
+        assert_eq!(held(frame), None, "page {pin:?} is locked twice");
+        HELD.with_borrow_mut(|held| held.push((frame, mode)));
         match mode {
             Mode::Share => frame.lock.lock_shared(),
             Mode::Exclusive => frame.lock.lock_exclusive(),
@@ -343,14 +344,14 @@ impl PageStore for MemoryStore {
 
     fn bytes(&self, pin: Pin) -> &PageBytes {
         let frame = self.frame(pin);
-        debug_assert!(self.holds(pin).is_some(), "page {pin:?} is read without a lock");
+        debug_assert!(held(self.frame(pin)).is_some(), "page {pin:?} is read without a lock");
         // SAFETY: the caller holds a content lock, so nobody changes the page but for the hint bits.
         unsafe { &*frame.bytes.get() }
     }
 
     fn allocate(&self) -> Result<Pin> {
         while let Some(block) = self.free.lock().pop() {
-            let pin = self.pin(block)?;
+            let Ok(pin) = self.pin(block) else { continue };
             if self.frame(pin).lock.try_lock_exclusive() {
                 HELD.with_borrow_mut(|held| held.push((self.frame(pin), Mode::Exclusive)));
                 if block > ROOT && page::reusable(self.bytes(pin)) {
@@ -383,7 +384,7 @@ impl PageStore for MemoryStore {
         *lsn += 1;
         let (mut generic, mut versions) = (Vec::new(), Vec::new());
         for (index, &pin) in change.blocks().iter().enumerate() {
-            assert_eq!(self.holds(pin), Some(Mode::Exclusive), "page {pin:?} is changed without its lock");
+            assert_eq!(held(self.frame(pin)), Some(Mode::Exclusive), "page {pin:?} is changed without its lock");
             // SAFETY: the caller has the page's exclusive lock and does not look at it during the call.
             let page = unsafe { &mut *self.frame(pin).bytes.get() };
             let before = *page;

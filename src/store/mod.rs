@@ -61,7 +61,8 @@ pub trait PageStore {
     /// A pinned page: it stays in memory until [`unpin`](PageStore::unpin).
     type Pin: Copy + PartialEq + core::fmt::Debug;
 
-    /// Pins a page. No lock is taken. A block beyond the end of the file is [`Error::Corrupt`].
+    /// Pins a page. No lock is taken. A block beyond the end of the file is [`Error::Corrupt`], and so is a page that the
+    /// caller has locked: only a damaged tree leads there, and waiting for that lock would never end.
     fn pin(&self, block: Block) -> Result<Self::Pin>;
     /// Gives a pin back. The page must not be locked.
     fn unpin(&self, pin: Self::Pin);

@@ -160,6 +160,9 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
     pub(super) fn finish_split(&self, left: S::Pin) -> Result<()> {
         let page = self.page(left)?;
         let (high, right, level) = (page.high(), page.right(), page.level() + 1);
+        if !is_link(right) {
+            return Err(Error::Corrupt { block: self.store.block(left), what: "last page of its level has been split" });
+        }
         let parent = self.writable_page(high, level)?;
         let above = self.page(parent)?;
         if above.key(above.lower_bound(high)) == Some(high) {

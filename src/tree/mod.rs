@@ -166,20 +166,23 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
     }
 
     /// Goes to `block` and right from it until the page looked for. `Err` in the answer is a page that is none of
-    /// these: the block and LSN where it was seen; nothing is held then.
+    /// these, or does not lie right of the one before it: the block and LSN where it was seen; nothing is held then.
     #[inline]
     fn arrive(&self, mut block: Block, seek: Seek<L>, level: u8, grip: Grip) -> Result<core::result::Result<S::Pin, (Block, u64)>> {
+        let mut passed = Key::MIN;
         loop {
             let pin = self.store.pin(block)?;
             self.grip(pin, grip);
-            match seek.arrival(&self.page(pin)?, level) {
+            let page = self.page(pin)?;
+            match seek.arrival(&page, level) {
                 Arrival::Here => return Ok(Ok(pin)),
-                Arrival::Right(right) => {
+                Arrival::Right(right) if page.high() > passed => {
+                    passed = page.high();
                     self.release(pin);
                     self.store.check_interrupts();
                     block = right;
                 }
-                Arrival::Stale => {
+                _ => {
                     let seen = (block, self.store.lsn(pin));
                     self.release(pin);
                     return Ok(Err(seen));
@@ -212,7 +215,10 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
             let block = self.store.block(parent);
             if page.level() == level {
                 // Only the root is reached here: any other page was checked where it was reached.
-                return Ok(Ok(parent));
+                return match seek.arrival(&page, level) {
+                    Arrival::Here => Ok(Ok(parent)),
+                    _ => Err(Error::Corrupt { block, what: "root does not have all keys between its fences" }),
+                };
             }
             if page.level() < level || page.is_deleted() {
                 return Err(Error::Corrupt { block, what: "root is below the level looked for" });

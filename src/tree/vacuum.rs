@@ -101,6 +101,9 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         if block == ROOT || !is_link(right_block) {
             return Ok(false);
         }
+        if left_block == block {
+            return Err(Error::Corrupt { block, what: "page is its own left sibling" });
+        }
         let left = self.lock_sibling(left_block)?;
         self.store.lock(pin, Mode::Exclusive);
         let right = self.lock_sibling(right_block)?.expect("a right sibling was seen");
@@ -185,20 +188,28 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
     /// Tells `visit` every live page above the leaves. Nothing is locked or pinned before or after.
     pub fn visit_inner_pages(&self, visit: &mut dyn FnMut(Block)) -> Result<()> {
         for level in 1..=self.root_level()? {
-            let mut pin = self.descend(Seek::At(Key::MIN), level, Grip::Share)?;
-            loop {
-                let right = self.page(pin)?.right();
-                visit(self.store.block(pin));
-                self.release(pin);
-                if !is_link(right) {
-                    break;
-                }
-                self.store.check_interrupts();
-                pin = self.store.pin(right)?;
-                self.store.lock(pin, Mode::Share);
-            }
+            self.walk(level, &mut |block, _| visit(block))?;
         }
         Ok(())
+    }
+
+    /// Shows `visit` each page of a level, left to right, share-locked. Nothing is locked or pinned before or after.
+    pub(super) fn walk(&self, level: u8, visit: &mut dyn FnMut(Block, &Page<'_, L>)) -> Result<()> {
+        let mut pin = self.descend(Seek::At(Key::MIN), level, Grip::Share)?;
+        loop {
+            let page = self.page(pin)?;
+            visit(self.store.block(pin), &page);
+            let (right, high) = (page.right(), page.high());
+            self.release(pin);
+            if !is_link(right) {
+                return Ok(());
+            }
+            self.store.check_interrupts();
+            pin = match self.arrive(right, Seek::At(high), level, Grip::Share)? {
+                Ok(pin) => pin,
+                Err(_) => self.descend(Seek::At(high), level, Grip::Share)?,
+            };
+        }
     }
 
     /// Whether a page that no link leads to can be handed out again. Nothing is locked or pinned before or after.

@@ -188,21 +188,7 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         let top = self.root_level()?;
         let mut census = Census { levels: u32::from(top) + 1, ..Census::default() };
         for level in 0..=top {
-            let mut pin = self.descend(super::Seek::At(Key::MIN), level, super::Grip::Share)?;
-            loop {
-                let page = self.page(pin)?;
-                census.add(&page);
-                let (right, high) = (page.right(), page.high());
-                self.release(pin);
-                if !is_link(right) {
-                    break;
-                }
-                self.store.check_interrupts();
-                pin = match self.arrive(right, super::Seek::At(high), level, super::Grip::Share)? {
-                    Ok(pin) => pin,
-                    Err(_) => self.descend(super::Seek::At(high), level, super::Grip::Share)?,
-                };
-            }
+            self.walk(level, &mut |_, page| census.add(page))?;
         }
         let live = census.leaf_pages + census.inner_pages + 1;
         census.free_pages = u64::from(self.store.block_count()).saturating_sub(live);
