@@ -140,7 +140,9 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
     if let Edit::Image(image) = *edit {
         return PageMut::replace(bytes, image, ranges);
     }
-    let Some(mut page) = PageMut::open(bytes, ranges) else { return };
+    let Some(mut page) = PageMut::open(bytes, ranges) else {
+        return;
+    };
     match *edit {
         Edit::Image(_) => {}
         Edit::Insert { place, lane, tail, child } => page.insert(place, lane, tail, child),
@@ -164,7 +166,9 @@ fn edit_fits(edit: &Edit<'_>, bytes: &mut PageBytes) -> bool {
     if let Edit::Image(_) = edit {
         return true;
     }
-    let Some(page) = PageMut::open(bytes, &mut ranges) else { return false };
+    let Some(page) = PageMut::open(bytes, &mut ranges) else {
+        return false;
+    };
     match *edit {
         Edit::Insert { place, .. } => page.can_insert(place),
         Edit::SplitNode { node, keep, .. } => page.can_split(node, keep),

@@ -290,41 +290,26 @@ pub struct Key<L> {
 
 impl<L: Lane> Key<L> {
     /// The smallest key.
-    pub const MIN: Self = Key {
-        lane: L::MIN,
-        tail: Tail::MIN,
-    };
+    pub const MIN: Self = Key { lane: L::MIN, tail: Tail::MIN };
     /// The largest key.
-    pub const MAX: Self = Key {
-        lane: L::MAX,
-        tail: Tail::MAX,
-    };
+    pub const MAX: Self = Key { lane: L::MAX, tail: Tail::MAX };
 
     /// The key of an entry, without the entry's flags.
     #[inline]
     pub fn new(lane: L, tail: Tail) -> Self {
-        Key {
-            lane,
-            tail: tail.position(),
-        }
+        Key { lane, tail: tail.position() }
     }
 
     /// The key with the widest lane, for code that does not know the index's own.
     #[inline]
     pub fn erase(self) -> Key<u128> {
-        Key {
-            lane: self.lane.to_u128(),
-            tail: self.tail,
-        }
+        Key { lane: self.lane.to_u128(), tail: self.tail }
     }
 
     /// The key an [`erase`](Self::erase)d one was.
     #[inline]
     pub fn of(erased: Key<u128>) -> Self {
-        Key {
-            lane: L::from_u128(erased.lane),
-            tail: erased.tail,
-        }
+        Key { lane: L::from_u128(erased.lane), tail: erased.tail }
     }
 }
 
@@ -412,8 +397,8 @@ impl ColumnType {
     pub const fn from_code(code: u8) -> Option<Self> {
         use ColumnType::*;
         const ALL: [ColumnType; 17] = [
-            Bool, Char, Int2, Int4, Oid, Float4, Date, Int8, Float8, Timestamp, Time, Money, Uuid,
-            Macaddr, Macaddr8, PgLsn, Xid8,
+            Bool, Char, Int2, Int4, Oid, Float4, Date, Int8, Float8, Timestamp, Time, Money, Uuid, Macaddr, Macaddr8,
+            PgLsn, Xid8,
         ];
         match code {
             1..=17 => Some(ALL[code as usize - 1]),
@@ -449,14 +434,8 @@ impl ColumnType {
         use ColumnType::*;
         match self {
             Int2 | Int4 | Date | Int8 | Timestamp | Time | Money => Order::Signed,
-            Float4 => Order::Float {
-                infinity: 0x7F80_0000,
-                nan: 0x7FC0_0000,
-            },
-            Float8 => Order::Float {
-                infinity: 0x7FF0_0000_0000_0000,
-                nan: 0x7FF8_0000_0000_0000,
-            },
+            Float4 => Order::Float { infinity: 0x7F80_0000, nan: 0x7FC0_0000 },
+            Float8 => Order::Float { infinity: 0x7FF0_0000_0000_0000, nan: 0x7FF8_0000_0000_0000 },
             Bool | Char | Oid | Uuid | Macaddr | Macaddr8 | PgLsn | Xid8 => Order::Unsigned,
         }
     }
@@ -531,11 +510,7 @@ impl Column {
 
     fn to_bytes(self) -> [u8; 2] {
         let descending = if self.descending { Self::DESCENDING } else { 0 };
-        let nulls_first = if self.nulls_first {
-            Self::NULLS_FIRST
-        } else {
-            0
-        };
+        let nulls_first = if self.nulls_first { Self::NULLS_FIRST } else { 0 };
         [self.ty.code(), descending | nulls_first]
     }
 
@@ -604,10 +579,7 @@ impl KeyShape {
             count: columns.len() as u8,
             kind,
         };
-        shape
-            .columns
-            .get_mut(..columns.len())?
-            .copy_from_slice(columns);
+        shape.columns.get_mut(..columns.len())?.copy_from_slice(columns);
         let mut shift = bits;
         for (slot, column) in shape.slots.iter_mut().zip(columns) {
             let width = width(column, several);
@@ -640,11 +612,7 @@ impl KeyShape {
         if self.count == 1 {
             return self.pack_one(values[0]);
         }
-        let mut packed = Packed {
-            lane: 0,
-            rank: false,
-            negative: false,
-        };
+        let mut packed = Packed { lane: 0, rank: false, negative: false };
         for (c, value) in values.iter().enumerate() {
             let place = match *value {
                 Some(image) => {
@@ -664,21 +632,11 @@ impl KeyShape {
         match value {
             Some(image) => {
                 let (field, negative) = self.columns[0].ty.encode(image);
-                Packed {
-                    lane: self.place(0, field),
-                    rank: !rank,
-                    negative,
-                }
+                Packed { lane: self.place(0, field), rank: !rank, negative }
             }
-            None => Packed {
-                lane: if rank {
-                    low_bits(8 * self.kind.size() as u32)
-                } else {
-                    0
-                },
-                rank,
-                negative: false,
-            },
+            None => {
+                Packed { lane: if rank { low_bits(8 * self.kind.size() as u32) } else { 0 }, rank, negative: false }
+            }
         }
     }
 
@@ -710,16 +668,8 @@ impl KeyShape {
     pub fn place(&self, c: usize, field: u128) -> u128 {
         let column = &self.columns()[c];
         let bits = column.ty.bits();
-        let turned = if column.descending {
-            field ^ low_bits(bits)
-        } else {
-            field
-        };
-        if self.count > 1 && column.nulls_first {
-            turned | 1 << bits
-        } else {
-            turned
-        }
+        let turned = if column.descending { field ^ low_bits(bits) } else { field };
+        if self.count > 1 && column.nulls_first { turned | 1 << bits } else { turned }
     }
 
     /// What column `c` has in its slot for NULL; None for an only column, where the rank tells.
@@ -731,11 +681,7 @@ impl KeyShape {
     #[inline]
     fn null_place_of(&self, c: usize) -> u128 {
         let column = &self.columns()[c];
-        if column.nulls_first {
-            0
-        } else {
-            1 << column.ty.bits()
-        }
+        if column.nulls_first { 0 } else { 1 << column.ty.bits() }
     }
 
     /// The rank of NULL entries of an only column, and the opposite of the others'. True for several columns, which no
@@ -761,12 +707,7 @@ impl KeyShape {
     /// The shape whose `n` columns are at the front of `bytes`, if they make sense.
     pub fn from_bytes(bytes: &[u8], n: usize) -> Option<KeyShape> {
         let (stored, _) = bytes.as_chunks::<{ Self::COLUMN_BYTES }>();
-        let columns: Option<Vec<Column>> = stored
-            .get(..n)?
-            .iter()
-            .copied()
-            .map(Column::from_bytes)
-            .collect();
+        let columns: Option<Vec<Column>> = stored.get(..n)?.iter().copied().map(Column::from_bytes).collect();
         KeyShape::new(&columns?)
     }
 }
@@ -839,60 +780,21 @@ mod tests {
             ColumnType::Float8 => (1 << 63, f64::from_bits(image as u64), NAN8),
             _ => return image,
         };
-        if value.is_nan() {
-            nan | (image & sign)
-        } else {
-            image
-        }
+        if value.is_nan() { nan | (image & sign) } else { image }
     }
 
     /// Images at the ends of a type's range, about its sign, and for floats the special ones.
     fn extremes(ty: ColumnType) -> Vec<u128> {
         let all = low_bits(ty.bits());
         let half = all >> 1;
-        let mut images = vec![
-            0,
-            1,
-            half,
-            half.wrapping_sub(1),
-            half + 1,
-            half + 2,
-            all,
-            all - 1,
-        ];
-        let floats: &[f64] = &[
-            0.0,
-            1.0,
-            f64::INFINITY,
-            f64::NAN,
-            f64::MAX,
-            f64::MIN_POSITIVE,
-            5e-324,
-            1e-310,
-            0.1,
-        ];
-        let singles: &[f32] = &[
-            0.0,
-            1.0,
-            f32::INFINITY,
-            f32::NAN,
-            f32::MAX,
-            f32::MIN_POSITIVE,
-            1e-45,
-            1e-40,
-            0.1,
-        ];
+        let mut images = vec![0, 1, half, half.wrapping_sub(1), half + 1, half + 2, all, all - 1];
+        let floats: &[f64] = &[0.0, 1.0, f64::INFINITY, f64::NAN, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e-310, 0.1];
+        let singles: &[f32] = &[0.0, 1.0, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE, 1e-45, 1e-40, 0.1];
         match ty {
-            ColumnType::Float4 => images.extend(
-                singles
-                    .iter()
-                    .flat_map(|f| [*f, -*f].map(|f| u128::from(f.to_bits()))),
-            ),
-            ColumnType::Float8 => images.extend(
-                floats
-                    .iter()
-                    .flat_map(|f| [*f, -*f].map(|f| u128::from(f.to_bits()))),
-            ),
+            ColumnType::Float4 => {
+                images.extend(singles.iter().flat_map(|f| [*f, -*f].map(|f| u128::from(f.to_bits()))))
+            }
+            ColumnType::Float8 => images.extend(floats.iter().flat_map(|f| [*f, -*f].map(|f| u128::from(f.to_bits())))),
             _ => {}
         }
         images.iter().map(|image| image & all).collect()
@@ -913,28 +815,24 @@ mod tests {
     }
 
     fn any_column() -> impl Strategy<Value = Column> {
-        (any_type(), any::<bool>(), any::<bool>()).prop_map(|(ty, descending, nulls_first)| {
-            Column {
-                ty,
-                descending,
-                nulls_first,
-            }
+        (any_type(), any::<bool>(), any::<bool>()).prop_map(|(ty, descending, nulls_first)| Column {
+            ty,
+            descending,
+            nulls_first,
         })
     }
 
     type Row = Vec<Option<u128>>;
 
     fn any_row(columns: &[Column]) -> impl Strategy<Value = Row> + use<> {
-        let values = columns
-            .iter()
-            .map(|column| prop::option::weighted(0.8, any_image(column.ty)));
+        let values = columns.iter().map(|column| prop::option::weighted(0.8, any_image(column.ty)));
         values.collect::<Vec<_>>()
     }
 
     /// A shape that fits, and three rows of it.
     fn shape_and_rows() -> impl Strategy<Value = (KeyShape, [Row; 3])> {
-        let shape = prop::collection::vec(any_column(), 1..6)
-            .prop_filter_map("too wide", |columns| KeyShape::new(&columns));
+        let shape =
+            prop::collection::vec(any_column(), 1..6).prop_filter_map("too wide", |columns| KeyShape::new(&columns));
         shape.prop_flat_map(|shape| {
             let row = || any_row(shape.columns());
             (Just(shape), [row(), row(), row()])
@@ -944,11 +842,7 @@ mod tests {
     /// The order of two rows as PostgreSQL defines it, column by column.
     fn compare_rows(columns: &[Column], a: &Row, b: &Row) -> Ordering {
         let of_column = |(column, (a, b)): (&Column, (&Option<u128>, &Option<u128>))| {
-            let nulls = if column.nulls_first {
-                Ordering::Less
-            } else {
-                Ordering::Greater
-            };
+            let nulls = if column.nulls_first { Ordering::Less } else { Ordering::Greater };
             match (a, b) {
                 (None, None) => Ordering::Equal,
                 (None, Some(_)) => nulls,
@@ -972,11 +866,7 @@ mod tests {
     }
 
     fn shape_of(types: &[ColumnType]) -> Option<KeyShape> {
-        let column = |ty: &ColumnType| Column {
-            ty: *ty,
-            descending: false,
-            nulls_first: false,
-        };
+        let column = |ty: &ColumnType| Column { ty: *ty, descending: false, nulls_first: false };
         KeyShape::new(&types.iter().map(column).collect::<Vec<_>>())
     }
 
@@ -1111,11 +1001,7 @@ mod tests {
                 let (field, negative) = ty.encode(a);
                 assert_eq!(ty.decode(field, negative), stored(ty, a), "{ty:?} {a:#x}");
                 for b in extremes(ty) {
-                    assert_eq!(
-                        field.cmp(&ty.encode(b).0),
-                        compare(ty, a, b),
-                        "{ty:?} {a:#x} {b:#x}"
-                    );
+                    assert_eq!(field.cmp(&ty.encode(b).0), compare(ty, a, b), "{ty:?} {a:#x} {b:#x}");
                 }
             }
         }
@@ -1124,49 +1010,21 @@ mod tests {
     #[test]
     fn floats_are_placed_as_in_the_server() {
         let field = |value: f64| ColumnType::Float8.encode(value.to_bits().into());
-        let ascending = [
-            f64::NEG_INFINITY,
-            -1.0,
-            -5e-324,
-            0.0,
-            5e-324,
-            1.0,
-            f64::INFINITY,
-            f64::NAN,
-        ];
-        assert!(
-            ascending
-                .windows(2)
-                .all(|two| field(two[0]).0 < field(two[1]).0)
-        );
+        let ascending = [f64::NEG_INFINITY, -1.0, -5e-324, 0.0, 5e-324, 1.0, f64::INFINITY, f64::NAN];
+        assert!(ascending.windows(2).all(|two| field(two[0]).0 < field(two[1]).0));
         assert_eq!(field(-0.0), (field(0.0).0, true));
         assert_eq!(field(-f64::NAN), (u64::MAX.into(), true));
-        assert_eq!(
-            field(f64::from_bits(0x7FF0_0000_0000_0001)),
-            field(f64::NAN)
-        );
-        assert_eq!(
-            ColumnType::Float4.encode(NAN4 | 1),
-            (u32::MAX.into(), false)
-        );
-        assert_eq!(
-            ColumnType::Float4.decode(u32::MAX.into(), true),
-            NAN4 | 1 << 31
-        );
+        assert_eq!(field(f64::from_bits(0x7FF0_0000_0000_0001)), field(f64::NAN));
+        assert_eq!(ColumnType::Float4.encode(NAN4 | 1), (u32::MAX.into(), false));
+        assert_eq!(ColumnType::Float4.decode(u32::MAX.into(), true), NAN4 | 1 << 31);
     }
 
     /// NULL is beside the extreme value, and never equal to it, wherever it sorts and however wide its lane is.
     #[test]
     fn null_is_beside_the_extreme_lane() {
         for ty in TYPES {
-            for (descending, nulls_first) in
-                [(false, false), (false, true), (true, false), (true, true)]
-            {
-                let column = Column {
-                    ty,
-                    descending,
-                    nulls_first,
-                };
+            for (descending, nulls_first) in [(false, false), (false, true), (true, false), (true, true)] {
+                let column = Column { ty, descending, nulls_first };
                 let shape = KeyShape::new(&[column]).unwrap();
                 let null = key_of(&shape, &vec![None]);
                 let widest = low_bits(8 * shape.lane_kind().size() as u32);
@@ -1204,19 +1062,10 @@ mod tests {
         let slots = [0, 1, 2].map(|c| (shape.slot(c).shift, shape.slot(c).width));
         assert_eq!(slots, [(50, 2), (17, 33), (0, 17)]);
         let only = shape_of(&[ColumnType::Uuid]).unwrap();
-        assert_eq!(
-            only.slot(0),
-            Slot {
-                shift: 0,
-                width: 128
-            }
-        );
+        assert_eq!(only.slot(0), Slot { shift: 0, width: 128 });
         assert_eq!(only.null_place(0), None);
         assert_eq!(shape.null_place(1), Some(1 << 32));
-        assert!(
-            shape.null_rank(),
-            "no entry of several columns has this rank"
-        );
+        assert!(shape.null_rank(), "no entry of several columns has this rank");
     }
 
     #[test]
@@ -1231,17 +1080,11 @@ mod tests {
         for (code, ty) in (1..).zip(TYPES) {
             assert_eq!((ty.code(), ColumnType::from_code(code)), (code, Some(ty)));
         }
-        assert_eq!(
-            (ColumnType::from_code(0), ColumnType::from_code(18)),
-            (None, None)
-        );
+        assert_eq!((ColumnType::from_code(0), ColumnType::from_code(18)), (None, None));
         for kind in [LaneKind::U32, LaneKind::U64, LaneKind::U128] {
             assert_eq!(LaneKind::from_code(kind.code()), Some(kind));
         }
-        assert_eq!(
-            (LaneKind::from_code(0), LaneKind::from_code(4)),
-            (None, None)
-        );
+        assert_eq!((LaneKind::from_code(0), LaneKind::from_code(4)), (None, None));
         assert_eq!(KeyShape::from_bytes(&[4, 4], 1), None, "an unknown flag");
         assert_eq!(KeyShape::from_bytes(&[0, 0], 1), None, "an unknown type");
         assert_eq!(KeyShape::from_bytes(&[8, 0, 8, 0], 2), None, "too wide");
@@ -1250,10 +1093,7 @@ mod tests {
     #[test]
     fn keys_ignore_the_flags_of_their_tails() {
         let tail = Tail::new(false, 3, 4, true);
-        let plain = Key {
-            lane: 9u32,
-            tail: tail.position(),
-        };
+        let plain = Key { lane: 9u32, tail: tail.position() };
         assert_eq!(Key { lane: 9u32, tail }, plain);
         assert_eq!(Key::new(9u32, tail).tail.raw(), tail.position().raw());
         assert!(Key::new(9u32, tail) < Key::new(9u32, Tail::new(true, 0, 0, false)));

@@ -102,13 +102,7 @@ pub fn count_less_equal<L: Counted>(bytes: &[u8], at: usize, n: usize, key: L) -
 /// # Panics
 /// If this machine does not support `kernel`.
 #[inline]
-pub fn count_less_with<L: Counted>(
-    kernel: Kernel,
-    bytes: &[u8],
-    at: usize,
-    n: usize,
-    key: L,
-) -> usize {
+pub fn count_less_with<L: Counted>(kernel: Kernel, bytes: &[u8], at: usize, n: usize, key: L) -> usize {
     assert!(kernel.supported(), "this machine has no {kernel:?}");
     count_supported(kernel, bytes, at, n, key)
 }
@@ -417,9 +411,7 @@ mod tests {
             128 => 0,
             _ => 1u128 << bit,
         });
-        let near = edges
-            .iter()
-            .flat_map(|e| [e.wrapping_sub(1), *e, e.wrapping_add(1)]);
+        let near = edges.iter().flat_map(|e| [e.wrapping_sub(1), *e, e.wrapping_add(1)]);
         near.map(L::from_u128).collect()
     }
 
@@ -498,14 +490,7 @@ mod tests {
         const PRIVATE_ANONYMOUS: c_int = 0x22;
         // SAFETY: a new mapping, of which the first half stays readable for good.
         unsafe {
-            let at = mmap(
-                core::ptr::null_mut(),
-                2 * LEN,
-                READ,
-                PRIVATE_ANONYMOUS,
-                -1,
-                0,
-            );
+            let at = mmap(core::ptr::null_mut(), 2 * LEN, READ, PRIVATE_ANONYMOUS, -1, 0);
             assert_ne!(at as isize, -1, "mmap");
             assert_eq!(mprotect(at.byte_add(LEN), LEN, NONE), 0, "mprotect");
             core::slice::from_raw_parts(at.cast(), LEN)

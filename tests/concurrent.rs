@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::io::{Write, stderr};
 use std::panic;
 use std::process::abort;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,13 +25,29 @@ const STAYS: u32 = 1 << 30;
 /// In that of rows that VACUUM removes.
 const DOOMED: u32 = 1 << 29;
 
-/// Ends the process where a test would hang: a thread that fails leaves its locks to the others. Gives it a minute.
-fn watch() {
-    panic::set_hook(Box::new(|failure| end(&failure.to_string())));
-    thread::spawn(|| {
-        thread::sleep(Duration::from_secs(60));
-        end("the threads wait for one another");
-    });
+/// Ends the process where a test would hang: a thread that fails leaves its locks to the others. A test that takes a
+/// minute longer than it should hangs, too.
+struct Watch(Arc<AtomicBool>);
+
+impl Watch {
+    fn start(time: Duration) -> Watch {
+        panic::set_hook(Box::new(|failure| end(&failure.to_string())));
+        let done = Arc::new(AtomicBool::new(false));
+        let watched = done.clone();
+        thread::spawn(move || {
+            thread::sleep(time + Duration::from_secs(60));
+            if !watched.load(Ordering::Relaxed) {
+                end("the threads wait for one another");
+            }
+        });
+        Watch(done)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn end(why: &str) {
@@ -47,7 +64,13 @@ fn lasting<L: Lane>(count: u32, spread: u128) -> BTreeSet<Key<L>> {
 }
 
 /// Scans until `stop`: nothing that lasts is lost or seen twice, and all comes in order.
-fn read<L: Lane + Send + Sync>(tree: Shared<'_, L>, meta: &Meta, lasting: &BTreeSet<Key<L>>, direction: Direction, stop: &AtomicBool) -> usize {
+fn read<L: Lane + Send + Sync>(
+    tree: Shared<'_, L>,
+    meta: &Meta,
+    lasting: &BTreeSet<Key<L>>,
+    direction: Direction,
+    stop: &AtomicBool,
+) -> usize {
     let (mut matches, mut scans) = (Box::new(Matches::new()), 0);
     let selection = Selection::new(&meta.shape);
     while !stop.load(Ordering::Relaxed) {
@@ -55,7 +78,8 @@ fn read<L: Lane + Send + Sync>(tree: Shared<'_, L>, meta: &Meta, lasting: &BTree
         let (mut expected, mut last) = (lasting.iter(), None);
         while let Some(pin) = cursor.read_page(tree, &selection, false, &mut matches).unwrap() {
             for key in keys(&matches) {
-                let in_order = last.is_none_or(|last| if direction == Direction::Forward { last < key } else { last > key });
+                let in_order =
+                    last.is_none_or(|last| if direction == Direction::Forward { last < key } else { last > key });
                 assert!(in_order, "{key:?} comes after {last:?}");
                 last = Some(key);
                 if key.tail.block() & STAYS != 0 {
@@ -105,7 +129,7 @@ fn write<L: Lane + Send + Sync>(tree: Shared<'_, L>, thread: u32, spread: u128, 
 }
 
 fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
-    watch();
+    let _watch = Watch::start(time);
     let meta = Meta { shape: one_column::<L>(), geometry: small::<L>(), log: LogKind::Generic };
     let lasting = lasting::<L>(1500, spread);
     let pages = load(&meta, 70, lasting.iter().map(|key| (key.lane, key.tail)));
@@ -116,7 +140,14 @@ fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
     let (scans, deleted) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let (meta_ref, lasting_ref) = (&meta, &lasting);
     let written: Vec<Key<L>> = thread::scope(|scope| {
-        let writers: Vec<_> = (0..3).map(|id| scope.spawn({ let stop = &stop; move || write(tree, id, spread, stop) })).collect();
+        let writers: Vec<_> = (0..3)
+            .map(|id| {
+                scope.spawn({
+                    let stop = &stop;
+                    move || write(tree, id, spread, stop)
+                })
+            })
+            .collect();
         for direction in [Direction::Forward, Direction::Backward, Direction::Forward, Direction::Backward] {
             let (stop, scans) = (&stop, &scans);
             scope.spawn(move || scans.fetch_add(read(tree, meta_ref, lasting_ref, direction, stop), Ordering::Relaxed));
@@ -128,7 +159,8 @@ fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
                 deleted.fetch_add(stats.deleted_pages as usize, Ordering::Relaxed);
                 // The map of free pages may be wrong.
                 for block in 0..10 {
-                    tree.store().free(1 + (stats.entries as u32).wrapping_mul(block) % (tree.store().block_count() + 5));
+                    tree.store()
+                        .free(1 + (stats.entries as u32).wrapping_mul(block) % (tree.store().block_count() + 5));
                 }
                 assert!(tree.census().unwrap().entries >= lasting_ref.len() as u64);
             }
@@ -163,10 +195,10 @@ impl<L: Lane> Bed<L> {
 
 #[test]
 fn many_keys() {
-    together::<u32>(1 << 30, Duration::from_secs(45));
+    together::<u32>(1 << 30, Duration::from_secs(5));
 }
 
 #[test]
 fn few_keys() {
-    together::<u128>(5, Duration::from_secs(45));
+    together::<u128>(5, Duration::from_secs(5));
 }

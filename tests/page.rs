@@ -205,12 +205,18 @@ fn edits_are_read_back_as_written() {
     for _ in 0..2000 {
         let mut image = [0; 8192];
         random.fill(&mut image[..]);
-        let nodes: Vec<(u8, u64)> = (0..random.random_range(2..128)).map(|_| (random.random(), random.random())).collect();
+        let nodes: Vec<(u8, u64)> =
+            (0..random.random_range(2..128)).map(|_| (random.random(), random.random())).collect();
         let place = Position { node: random.random(), slot: random.random() };
         let fence = Key::new(random.random(), Tail::from_raw(random.random()));
         let edits = [
             Edit::Image(&image),
-            Edit::Insert { place, lane: random.random(), tail: Tail::from_raw(random.random()), child: random.random() },
+            Edit::Insert {
+                place,
+                lane: random.random(),
+                tail: Tail::from_raw(random.random()),
+                child: random.random(),
+            },
             Edit::SplitNode { node: random.random(), keep: random.random(), separator: random.random() },
             Edit::Balance { left: random.random() },
             Edit::Repack { keep: random.random() },

@@ -44,7 +44,9 @@ impl Condition {
             (Condition::NotNull, Some(_)) => true,
             (Condition::Between(low, high), Some(field)) => (*low..=*high).contains(&field),
             (Condition::AnyOf(fields), Some(field)) => fields.contains(&field),
-            (Condition::AnyBetween(parts, _), Some(field)) => parts.iter().any(|part| (part.0..=part.1).contains(&field)),
+            (Condition::AnyBetween(parts, _), Some(field)) => {
+                parts.iter().any(|part| (part.0..=part.1).contains(&field))
+            }
         }
     }
 
@@ -87,7 +89,11 @@ impl Condition {
 fn random_shape(random: &mut StdRng) -> KeyShape {
     loop {
         let columns: Vec<Column> = (0..random.random_range(1..=4))
-            .map(|_| Column { ty: *TYPES.choose(random).unwrap(), descending: random.random(), nulls_first: random.random() })
+            .map(|_| Column {
+                ty: *TYPES.choose(random).unwrap(),
+                descending: random.random(),
+                nulls_first: random.random(),
+            })
             .collect();
         if let Some(shape) = KeyShape::new(&columns) {
             return shape;
@@ -124,7 +130,8 @@ impl<L: Lane> Row<L> {
             .collect();
         let packed = shape.pack(&images);
         let tail = Tail::new(packed.rank, number, 1, packed.negative);
-        let fields = images.iter().zip(shape.columns()).map(|(image, column)| image.map(|image| column.ty.encode(image).0));
+        let fields =
+            images.iter().zip(shape.columns()).map(|(image, column)| image.map(|image| column.ty.encode(image).0));
         Row { fields: fields.collect(), entry: (L::from_u128(packed.lane), tail), stays: random.random_ratio(2, 3) }
     }
 
@@ -303,7 +310,11 @@ fn walk<L: Lane>(random: &mut StdRng, shape: KeyShape, changes: bool) {
                 Direction::Backward => (from - found.len().min(from), from),
             };
             assert_eq!(found, stable[from..to]);
-            assert!(!is_end || (from, to) == if direction == Direction::Forward { (stable.len(), stable.len()) } else { (0, 0) });
+            assert!(
+                !is_end
+                    || (from, to)
+                        == if direction == Direction::Forward { (stable.len(), stable.len()) } else { (0, 0) }
+            );
             if is_end && random.random() {
                 break;
             }

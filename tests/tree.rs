@@ -119,7 +119,9 @@ fn everything_comes_and_goes<L: Lane>(geometry: Geometry, count: usize) {
         }
         bed.check();
         let (seed, percent) = (random.random::<u64>(), [30, 95, 100, 5][wave % 4]);
-        bed.vacuum(|tail| (tail.raw() >> 3 ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < percent * (1 << 32) / 100);
+        bed.vacuum(|tail| {
+            (tail.raw() >> 3 ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < percent * (1 << 32) / 100
+        });
         bed.check();
         // A stretch of keys: whole leaves and branches become empty.
         let all: Vec<_> = bed.model.iter().copied().collect();

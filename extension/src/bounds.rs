@@ -38,13 +38,7 @@ impl ColumnOrder {
     /// `rel` is an open index of ours with that key column, of type `ty`.
     pub unsafe fn of(rel: Relation, c: usize, ty: ColumnType) -> ColumnOrder {
         // SAFETY: the relation cache's arrays have an element for each key column.
-        unsafe {
-            ColumnOrder {
-                ty,
-                input: *(*rel).rd_opcintype.add(c),
-                family: *(*rel).rd_opfamily.add(c),
-            }
-        }
+        unsafe { ColumnOrder { ty, input: *(*rel).rd_opcintype.add(c), family: *(*rel).rd_opfamily.add(c) } }
     }
 }
 
@@ -102,19 +96,10 @@ unsafe fn by_function(order: ColumnOrder, subtype: Oid, arg: Datum) -> Neighbour
 }
 
 /// The family's comparison function, for fields of the column and this argument.
-unsafe fn comparison(
-    order: ColumnOrder,
-    subtype: Oid,
-    arg: Datum,
-) -> impl FnMut(u128) -> Ordering {
+unsafe fn comparison(order: ColumnOrder, subtype: Oid, arg: Datum) -> impl FnMut(u128) -> Ordering {
     // SAFETY: a function of two arguments of these types, called as the server's fmgr is. FmgrInfo may start as zeros.
     let mut info: FmgrInfo = unsafe {
-        let function = server::raw::get_opfamily_proc(
-            order.family,
-            order.input,
-            subtype,
-            handler::ORDER_FUNCTION,
-        );
+        let function = server::raw::get_opfamily_proc(order.family, order.input, subtype, handler::ORDER_FUNCTION);
         if function == Oid::INVALID {
             refuse(order, subtype);
         }
@@ -126,8 +111,7 @@ unsafe fn comparison(
     move |field| {
         let value = column::value(order.ty, order.ty.decode(field, false), &mut room);
         // SAFETY: as above.
-        let sign =
-            unsafe { server::raw::FunctionCall2Coll(&mut info, Oid::INVALID, value, arg) };
+        let sign = unsafe { server::raw::FunctionCall2Coll(&mut info, Oid::INVALID, value, arg) };
         (sign.value() as i32).cmp(&0)
     }
 }
@@ -135,8 +119,7 @@ unsafe fn comparison(
 /// Whether the column's values are local times, and arguments of this type moments: the time zone lies between them.
 #[inline]
 pub fn is_local(order: ColumnOrder, subtype: Oid) -> bool {
-    subtype == pg_sys::TIMESTAMPTZOID
-        && (order.input == pg_sys::TIMESTAMPOID || order.input == pg_sys::DATEOID)
+    subtype == pg_sys::TIMESTAMPTZOID && (order.input == pg_sys::TIMESTAMPOID || order.input == pg_sys::DATEOID)
 }
 
 /// Adds the column's values that `wants` makes of the neighbours of `moment`, a timestamptz, if [`is_local`].
@@ -232,10 +215,7 @@ pub struct List<T: 'static> {
 impl<T: Copy> List<T> {
     /// None.
     pub fn new() -> List<T> {
-        List {
-            memory: &mut [],
-            count: 0,
-        }
+        List { memory: &mut [], count: 0 }
     }
 
     /// Appends a value.
@@ -261,11 +241,7 @@ impl<T: Copy> List<T> {
 
 #[cold]
 fn refuse(order: ColumnOrder, subtype: Oid) -> ! {
-    let (family, input, subtype) = (
-        order.family.to_u32(),
-        order.input.to_u32(),
-        subtype.to_u32(),
-    );
+    let (family, input, subtype) = (order.family.to_u32(), order.input.to_u32(), subtype.to_u32());
     server::raise(
         ERRCODE_INTERNAL_ERROR,
         format_args!("missing support function 1({input},{subtype}) in operator family {family}"),

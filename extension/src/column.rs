@@ -44,16 +44,8 @@ pub unsafe fn index_shape(rel: Relation) -> KeyShape {
     // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
     unsafe {
         let count = (*(*rel).rd_index).indnkeyatts as usize;
-        let orders = |c: usize| {
-            *(*rel)
-                .rd_support
-                .add(c * handler::SUPPORT_FUNCTIONS as usize)
-        };
-        let filler = Column {
-            ty: ColumnType::Bool,
-            descending: false,
-            nulls_first: false,
-        };
+        let orders = |c: usize| *(*rel).rd_support.add(c * handler::SUPPORT_FUNCTIONS as usize);
+        let filler = Column { ty: ColumnType::Bool, descending: false, nulls_first: false };
         let mut columns = [filler; KeyShape::MAX_COLUMNS];
         for (c, column) in columns.iter_mut().enumerate().take(count) {
             let option = *(*rel).rd_indoption.add(c);
@@ -74,15 +66,9 @@ pub unsafe fn index_shape(rel: Relation) -> KeyShape {
 fn refuse_order(rel: Relation, column: usize) -> ! {
     server::raise(
         ERRCODE_FEATURE_NOT_SUPPORTED,
-        format_args!(
-            "index \"{}\" column {} is ordered in a way fpbtree does not know",
-            Name(rel),
-            column + 1
-        ),
+        format_args!("index \"{}\" column {} is ordered in a way fpbtree does not know", Name(rel), column + 1),
         None,
-        Some(format_args!(
-            "Use the operator classes that come with fpbtree."
-        )),
+        Some(format_args!("Use the operator classes that come with fpbtree.")),
     )
 }
 
@@ -91,16 +77,9 @@ fn refuse_width(rel: Relation, columns: &[Column]) -> ! {
     let bits: u32 = columns.iter().map(|column| column.ty.bits() + 1).sum();
     server::raise(
         ERRCODE_FEATURE_NOT_SUPPORTED,
-        format_args!(
-            "the columns of index \"{}\" need {bits} bits, fpbtree keys have at most 128",
-            Name(rel)
-        ),
-        Some(format_args!(
-            "In an index on several columns each needs one more bit than its type has, for NULL."
-        )),
-        Some(format_args!(
-            "Use fewer or narrower columns, or a btree index."
-        )),
+        format_args!("the columns of index \"{}\" need {bits} bits, fpbtree keys have at most 128", Name(rel)),
+        Some(format_args!("In an index on several columns each needs one more bit than its type has, for NULL.")),
+        Some(format_args!("Use fewer or narrower columns, or a btree index.")),
     )
 }
 
@@ -170,9 +149,7 @@ pub fn value(ty: ColumnType, image: u128, room: &mut Room) -> Datum {
         Char => Datum::from(image as i8),
         Int2 => Datum::from(image as i16),
         Int4 | Date | Float4 => Datum::from(image as i32),
-        Bool | Oid | Int8 | Float8 | Timestamp | Time | Money | PgLsn | Xid8 => {
-            Datum::from(image as u64)
-        }
+        Bool | Oid | Int8 | Float8 | Timestamp | Time | Money | PgLsn | Xid8 => Datum::from(image as u64),
         Uuid | Macaddr | Macaddr8 => {
             // SAFETY: room for the longest of them.
             unsafe { store(ty, image, room.0.as_mut_ptr()) };

@@ -20,10 +20,7 @@ pub struct Neighbours {
 impl Neighbours {
     /// The column holds the argument's value itself.
     pub fn same(field: u128) -> Neighbours {
-        Neighbours {
-            floor: Some(field),
-            ceil: Some(field),
-        }
+        Neighbours { floor: Some(field), ceil: Some(field) }
     }
 }
 
@@ -43,19 +40,10 @@ pub fn real(arg: f64) -> Neighbours {
     let field = |value: f32| Some(ColumnType::Float4.encode(value.to_bits().into()).0);
     let nearest = arg as f32;
     match f64::from(nearest).partial_cmp(&arg) {
-        Some(Ordering::Less) => Neighbours {
-            floor: field(nearest),
-            ceil: field(nearest.next_up()),
-        },
-        Some(Ordering::Greater) => Neighbours {
-            floor: field(nearest.next_down()),
-            ceil: field(nearest),
-        },
+        Some(Ordering::Less) => Neighbours { floor: field(nearest), ceil: field(nearest.next_up()) },
+        Some(Ordering::Greater) => Neighbours { floor: field(nearest.next_down()), ceil: field(nearest) },
         // Equal, or NaN among NaNs.
-        Some(Ordering::Equal) | None => Neighbours {
-            floor: field(nearest),
-            ceil: field(nearest),
-        },
+        Some(Ordering::Equal) | None => Neighbours { floor: field(nearest), ceil: field(nearest) },
     }
 }
 
@@ -95,13 +83,8 @@ pub fn search_pieces(
 /// The neighbours among the fields in some ranges, ascending.
 fn search_in(ranges: &[Range], mut compare: impl FnMut(u128) -> Ordering) -> Neighbours {
     Neighbours {
-        floor: ranges
-            .iter()
-            .rev()
-            .find_map(|&range| last(range, |field| compare(field).is_le())),
-        ceil: ranges
-            .iter()
-            .find_map(|&range| first(range, |field| compare(field).is_ge())),
+        floor: ranges.iter().rev().find_map(|&range| last(range, |field| compare(field).is_le())),
+        ceil: ranges.iter().find_map(|&range| first(range, |field| compare(field).is_ge())),
     }
 }
 
@@ -117,21 +100,13 @@ fn values(ty: ColumnType) -> [Range; 3] {
     let all = u128::MAX >> (128 - ty.bits());
     let range = |first: u128, last: u128| (field(first), field(last));
     // The infinities are the extremes of the integer.
-    let finite =
-        |(first, last): (i64, i64)| [(0, 0), range(first as u128, last as u128), (all, all)];
-    let infinities =
-        |negative: u128, positive: u128| [range(negative, positive), (all, all), (all, all)];
+    let finite = |(first, last): (i64, i64)| [(0, 0), range(first as u128, last as u128), (all, all)];
+    let infinities = |negative: u128, positive: u128| [range(negative, positive), (all, all), (all, all)];
     match ty {
         ColumnType::Date => finite(DATES),
         ColumnType::Timestamp => finite(TIMESTAMPS),
-        ColumnType::Float4 => infinities(
-            f32::NEG_INFINITY.to_bits().into(),
-            f32::INFINITY.to_bits().into(),
-        ),
-        ColumnType::Float8 => infinities(
-            f64::NEG_INFINITY.to_bits().into(),
-            f64::INFINITY.to_bits().into(),
-        ),
+        ColumnType::Float4 => infinities(f32::NEG_INFINITY.to_bits().into(), f32::INFINITY.to_bits().into()),
+        ColumnType::Float8 => infinities(f64::NEG_INFINITY.to_bits().into(), f64::INFINITY.to_bits().into()),
         _ => [(0, all); 3],
     }
 }
@@ -146,11 +121,7 @@ fn last((mut low, mut high): Range, mut holds: impl FnMut(u128) -> bool) -> Opti
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if holds(middle) {
-            low = middle
-        } else {
-            high = middle
-        }
+        if holds(middle) { low = middle } else { high = middle }
     }
     Some(low)
 }
@@ -165,11 +136,7 @@ fn first((mut low, mut high): Range, mut holds: impl FnMut(u128) -> bool) -> Opt
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if holds(middle) {
-            high = middle
-        } else {
-            low = middle
-        }
+        if holds(middle) { high = middle } else { low = middle }
     }
     Some(high)
 }

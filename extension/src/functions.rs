@@ -36,8 +36,6 @@ mod raw {
         pub fn cstring_to_text(text: *const core::ffi::c_char) -> *mut pg_sys::text;
         pub fn try_relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
         pub fn relation_close(relation: Relation, mode: LOCKMODE);
-        pub fn table_open(relation: Oid, mode: LOCKMODE) -> Relation;
-        pub fn table_close(relation: Relation, mode: LOCKMODE);
         pub fn IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
         pub fn BuildIndexInfo(index: Relation) -> *mut IndexInfo;
         pub fn RegisterSnapshot(snapshot: pg_sys::Snapshot) -> pg_sys::Snapshot;
@@ -85,7 +83,7 @@ impl Opened {
             if heap == Oid::INVALID {
                 not_an_index(index);
             }
-            let table = raw::table_open(heap, lock);
+            let table = server::raw::table_open(heap, lock);
             let rel = raw::try_relation_open(index, lock);
             if rel.is_null() {
                 gone(index);
@@ -103,7 +101,7 @@ impl Opened {
         // SAFETY: opened by the constructor.
         unsafe {
             raw::relation_close(self.index, self.lock);
-            raw::table_close(self.heap, self.lock);
+            server::raw::table_close(self.heap, self.lock);
         }
     }
 }
@@ -112,9 +110,11 @@ unsafe fn is_ours(rel: Relation) -> bool {
     // SAFETY: an open index of any method, or another relation, which has no method's routine or one for tables.
     unsafe {
         (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX
-            && (*rel).rd_indam.as_ref().and_then(|routine| routine.ambuild).is_some_and(|ambuild| {
-                core::ptr::fn_addr_eq(ambuild, build::ambuild as AmBuild)
-            })
+            && (*rel)
+                .rd_indam
+                .as_ref()
+                .and_then(|routine| routine.ambuild)
+                .is_some_and(|ambuild| core::ptr::fn_addr_eq(ambuild, build::ambuild as AmBuild))
     }
 }
 
@@ -133,12 +133,7 @@ unsafe fn not_an_index(oid: Oid) -> ! {
 }
 
 fn gone(oid: Oid) -> ! {
-    server::raise(
-        ERRCODE_UNDEFINED_OBJECT,
-        format_args!("there is no relation with OID {}", oid.to_u32()),
-        None,
-        None,
-    )
+    server::raise(ERRCODE_UNDEFINED_OBJECT, format_args!("there is no relation with OID {}", oid.to_u32()), None, None)
 }
 
 unsafe fn not_ours(rel: Relation) -> ! {
@@ -189,7 +184,9 @@ unsafe fn owns(index: Oid, user: Oid) -> bool {
 
 unsafe fn may_read(table: Oid, user: Oid) -> bool {
     // SAFETY: a catalog lookup.
-    unsafe { pg_sys::pg_class_aclcheck(table, user, pg_sys::ACL_SELECT as pg_sys::AclMode) == pg_sys::AclResult::ACLCHECK_OK }
+    unsafe {
+        pg_sys::pg_class_aclcheck(table, user, pg_sys::ACL_SELECT as pg_sys::AclMode) == pg_sys::AclResult::ACLCHECK_OK
+    }
 }
 
 unsafe fn check_usable(rel: Relation) {
@@ -232,7 +229,12 @@ impl Rows {
     unsafe fn add<const N: usize>(&self, values: [Datum; N]) {
         // SAFETY: as many values as the function's result has columns.
         unsafe {
-            raw::tuplestore_putvalues((*self.result).setResult, (*self.result).setDesc, values.as_ptr(), [false; N].as_ptr());
+            raw::tuplestore_putvalues(
+                (*self.result).setResult,
+                (*self.result).setDesc,
+                values.as_ptr(),
+                [false; N].as_ptr(),
+            );
         }
     }
 }

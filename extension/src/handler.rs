@@ -3,9 +3,7 @@
 use core::ffi::c_int;
 
 use pgrx::PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION;
-use pgrx::pg_sys::{
-    self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexPath, Oid, PlannerInfo, Selectivity,
-};
+use pgrx::pg_sys::{self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexPath, Oid, PlannerInfo, Selectivity};
 use pgrx::{PgLogLevel, pg_guard};
 
 use crate::server::{self, raw};
@@ -49,8 +47,8 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amusemaintenanceworkmem: false,
     #[cfg(not(feature = "pg15"))]
     amsummarizing: false,
-    amparallelvacuumoptions: (pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL
-        | pg_sys::VACUUM_OPTION_PARALLEL_COND_CLEANUP) as u8,
+    amparallelvacuumoptions: (pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL | pg_sys::VACUUM_OPTION_PARALLEL_COND_CLEANUP)
+        as u8,
     amkeytype: Oid::INVALID,
     ambuild: Some(build::ambuild),
     ambuildempty: Some(build::ambuildempty),
@@ -144,16 +142,7 @@ unsafe extern "C-unwind" fn amcostestimate(
             (*info).tree_height = tree_height(rel);
             raw::index_close(rel, pg_sys::NoLock as c_int);
         }
-        raw::btcostestimate(
-            root,
-            path,
-            loop_count,
-            startup_cost,
-            total_cost,
-            selectivity,
-            correlation,
-            pages,
-        );
+        raw::btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
     }
 }
 
@@ -169,10 +158,7 @@ unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
 unsafe fn orders_lanes(class: Oid) -> bool {
     // SAFETY: btvalidate() found the class; catalog lookups.
     unsafe {
-        let (family, input) = (
-            pg_sys::get_opclass_family(class),
-            pg_sys::get_opclass_input_type(class),
-        );
+        let (family, input) = (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class));
         let order = raw::get_opfamily_proc(family, input, input, ORDER_FUNCTION);
         if column::column_type(order).is_some() {
             return true;
@@ -180,13 +166,8 @@ unsafe fn orders_lanes(class: Oid) -> bool {
         server::report(
             PgLogLevel::INFO,
             ERRCODE_INVALID_OBJECT_DEFINITION,
-            format_args!(
-                "operator class {} orders its values in a way fpbtree does not know",
-                class.to_u32()
-            ),
-            Some(format_args!(
-                "Only the comparison functions of the built-in fixed-width types are known."
-            )),
+            format_args!("operator class {} orders its values in a way fpbtree does not know", class.to_u32()),
+            Some(format_args!("Only the comparison functions of the built-in fixed-width types are known.")),
             None,
         );
         false

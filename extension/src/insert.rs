@@ -11,6 +11,7 @@ use crate::store::PgStore;
 
 /// The `aminsert` callback. Always `false`: there is no unique check to repeat.
 #[pg_guard]
+#[allow(clippy::too_many_arguments)]
 pub unsafe extern "C-unwind" fn aminsert(
     rel: Relation,
     values: *mut Datum,

@@ -53,15 +53,8 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
     fillfactor.offset = offset_of!(Options, fillfactor) as c_int;
     // SAFETY: the table has the one element it is said to have. Raw, so that a wrong value's error comes through whole.
     unsafe {
-        crate::server::raw::build_reloptions(
-            reloptions,
-            validate,
-            KIND.0.get(),
-            size_of::<Options>(),
-            &fillfactor,
-            1,
-        )
-        .cast()
+        crate::server::raw::build_reloptions(reloptions, validate, KIND.0.get(), size_of::<Options>(), &fillfactor, 1)
+            .cast()
     }
 }
 
@@ -71,6 +64,5 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
 /// `rel` is an open index of ours.
 pub unsafe fn fillfactor(rel: Relation) -> i32 {
     // SAFETY: rd_options is null or what `amoptions` made.
-    unsafe { (*rel).rd_options.cast::<Options>().as_ref() }
-        .map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
+    unsafe { (*rel).rd_options.cast::<Options>().as_ref() }.map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
 }

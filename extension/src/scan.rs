@@ -5,22 +5,24 @@ use core::ffi::c_int;
 use fpbtree_engine::key::{ColumnType, KeyShape, Lane, LaneKind, Tail};
 use fpbtree_engine::page::MAX_PAGE_ENTRIES;
 use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Selection};
-use fpbtree_engine::store::{Block, PageStore};
+use fpbtree_engine::store::{Block, Error, PageStore};
 use fpbtree_engine::tree::Tree;
 use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, Buffer, Datum, IndexScanDesc, IndexScanDescData, ItemPointerData, Relation, ScanDirection, ScanKey,
-    ScanKeyData, SnapshotType, TIDBitmap,
+    self, Buffer, Datum, ForkNumber::MAIN_FORKNUM, IndexScanDesc, IndexScanDescData, ItemPointerData, Relation,
+    ScanDirection, ScanKey, ScanKeyData, SnapshotType, TIDBitmap,
 };
 
 use crate::bounds::{self, ColumnOrder, List, Neighbours, neighbours};
 use crate::column;
 use crate::index::{Index, heap_tid, with_lane};
 use crate::memory::{self, allocate, zeroed_array};
-use crate::server::{self, INVALID_BUFFER};
+use crate::server::{self, INVALID_BUFFER, raw};
 use crate::store::PgStore;
 
+/// `MaxHeapTuplesPerPage`: what a bitmap takes.
+const MOST_ROWS: u16 = 291;
 /// TIDs handed to a bitmap at a time.
 const BITMAP_BATCH: usize = 256;
 
@@ -29,6 +31,8 @@ const BITMAP_BATCH: usize = 256;
 struct State<L: Lane> {
     /// First, so that a state can be told by it.
     kind: LaneKind,
+    /// Blocks the table is known to have; it only grows while the scan goes on.
+    heap_blocks: Block,
     /// Where the state and what belongs to it lives.
     context: pg_sys::MemoryContext,
     index: Index,
@@ -122,7 +126,8 @@ impl Tuple {
         // SAFETY: the memory has room for every column; each is written at its alignment.
         unsafe {
             if has_nulls {
-                let present = images.iter().enumerate().fold(0u32, |bits, (c, image)| bits | u32::from(image.is_some()) << c);
+                let present =
+                    images.iter().enumerate().fold(0u32, |bits, (c, image)| bits | u32::from(image.is_some()) << c);
                 bytes.add(HEADER).cast::<u32>().write(present.to_le());
             }
             for (c, image) in images.iter().enumerate() {
@@ -195,7 +200,7 @@ unsafe fn begin<L: Lane>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).index).write(index);
         (&raw mut (*state).store).write(PgStore::new((*scan).indexRelation, core::ptr::null_mut()));
         // The state does not move, and its shape does not change.
-        let shape: &'static KeyShape = &*(&raw const (*state).index.shape);
+        let shape: &'static KeyShape = &(*state).index.shape;
         (&raw mut (*state).selection).write(Selection::new(shape));
         (&raw mut (*state).cursor).write(Cursor::new(Direction::Forward));
         (&raw mut (*state).mark.cursor).write(Cursor::new(Direction::Forward));
@@ -266,11 +271,8 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
 pub unsafe extern "C-unwind" fn amgettuple(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool {
     // SAFETY: called by the server, with a scan that `amrescan` prepared.
     unsafe {
-        let direction = if direction == ScanDirection::BackwardScanDirection {
-            Direction::Backward
-        } else {
-            Direction::Forward
-        };
+        let direction =
+            if direction == ScanDirection::BackwardScanDirection { Direction::Backward } else { Direction::Forward };
         with_state!(scan, state => state.next(&mut *scan, direction))
     }
 }
@@ -316,12 +318,51 @@ impl<L: Lane> State<L> {
             if !self.step(scan, direction) {
                 return false;
             }
-            scan.xs_heaptid = heap_tid(self.matches.tail(self.at));
+            let tail = self.matches.tail(self.at);
+            if tail.block() >= self.heap_blocks {
+                self.check_heap_block(scan, tail.block());
+            }
+            scan.xs_heaptid = heap_tid(tail);
             scan.xs_recheck = false;
             if scan.xs_want_itup {
                 scan.xs_itup = self.form_tuple();
             }
             true
+        }
+    }
+
+    /// Raises an error if the table does not have this block: the entry is damaged.
+    #[cold]
+    unsafe fn check_heap_block(&mut self, scan: &IndexScanDescData, block: Block) {
+        // SAFETY: the scan's table; a bitmap scan does not say which, but the index does, and the executor locked it.
+        unsafe {
+            let named = scan.heapRelation;
+            let no_lock = pg_sys::NoLock as c_int;
+            let heap = if named.is_null() {
+                raw::table_open((*(*scan.indexRelation).rd_index).indrelid, no_lock)
+            } else {
+                named
+            };
+            self.heap_blocks = raw::RelationGetNumberOfBlocksInFork(heap, MAIN_FORKNUM);
+            if named.is_null() {
+                raw::table_close(heap, no_lock);
+            }
+        }
+        if block >= self.heap_blocks {
+            self.store.fail(Error::Corrupt { block: self.block, what: "entry points beyond the end of the table" });
+        }
+    }
+
+    /// The same for all matches of a page, and that a bitmap has room for their offsets.
+    unsafe fn check_heap_places(&mut self, scan: &IndexScanDescData) {
+        let tails = self.matches.tails();
+        let farthest = tails.iter().map(|tail| tail.block()).max().unwrap_or(0);
+        if tails.iter().any(|tail| tail.offset() > MOST_ROWS) {
+            self.store.fail(Error::Corrupt { block: self.block, what: "entry points to a row no page has room for" });
+        }
+        if farthest >= self.heap_blocks {
+            // SAFETY: as the caller.
+            unsafe { self.check_heap_block(scan, farthest) };
         }
     }
 
@@ -456,6 +497,7 @@ impl<L: Lane> State<L> {
             self.start(scan, Direction::Forward);
             let mut total = 0;
             while self.read_page(scan) {
+                self.check_heap_places(scan);
                 for tails in self.matches.tails().chunks(BITMAP_BATCH) {
                     let mut tids = [heap_tid(Tail::MIN); BITMAP_BATCH];
                     tids.iter_mut().zip(tails).for_each(|(tid, &tail)| *tid = heap_tid(tail));
@@ -592,7 +634,8 @@ impl<L: Lane> State<L> {
         unsafe {
             let before = self.enter_arrays();
             let (values, nulls) = elements(key.sk_argument);
-            let element = (*pg_sys::pg_detoast_datum(key.sk_argument.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype;
+            let element =
+                (*pg_sys::pg_detoast_datum(key.sk_argument.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype;
             let subtype = if key.sk_subtype == pg_sys::InvalidOid { element } else { key.sk_subtype };
             let present = || values.iter().zip(nulls).filter(|(_, null)| !**null).map(|(&value, _)| value);
             if bounds::is_local(order, subtype) {

@@ -9,8 +9,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt;
 
 use pgrx::pg_sys::{
-    self, BlockNumber, Buffer, Datum, FmgrInfo, ForkNumber, IndexBuildCallback, IndexInfo,
-    LOCKMODE, Oid, Relation, Size, Snapshot, XLogRecPtr,
+    self, BlockNumber, Buffer, Datum, FmgrInfo, ForkNumber, IndexBuildCallback, IndexInfo, LOCKMODE, Oid, Relation,
+    Size, Snapshot, XLogRecPtr,
 };
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
@@ -52,11 +52,6 @@ pub mod raw {
             block: BlockNumber,
             recent: Buffer,
         ) -> bool;
-        pub fn PrefetchBuffer(
-            rel: Relation,
-            fork: ForkNumber::Type,
-            block: BlockNumber,
-        ) -> pg_sys::PrefetchBufferResult;
         pub fn ReleaseBuffer(buffer: Buffer);
         pub fn UnlockReleaseBuffer(buffer: Buffer);
         pub fn LockBuffer(buffer: Buffer, mode: c_int);
@@ -68,10 +63,7 @@ pub mod raw {
         pub fn BufferGetLSNAtomic(buffer: Buffer) -> XLogRecPtr;
 
         // The file and its free space map.
-        pub fn RelationGetNumberOfBlocksInFork(
-            rel: Relation,
-            fork: ForkNumber::Type,
-        ) -> BlockNumber;
+        pub fn RelationGetNumberOfBlocksInFork(rel: Relation, fork: ForkNumber::Type) -> BlockNumber;
         pub fn LockRelationForExtension(rel: Relation, mode: LOCKMODE);
         pub fn UnlockRelationForExtension(rel: Relation, mode: LOCKMODE);
         pub fn GetFreeIndexPage(rel: Relation) -> BlockNumber;
@@ -97,11 +89,7 @@ pub mod raw {
         pub fn PredicateLockPage(rel: Relation, block: BlockNumber, snapshot: Snapshot);
         pub fn PredicateLockPageSplit(rel: Relation, old: BlockNumber, new: BlockNumber);
         pub fn PredicateLockPageCombine(rel: Relation, old: BlockNumber, new: BlockNumber);
-        pub fn CheckForSerializableConflictIn(
-            rel: Relation,
-            tid: *mut pg_sys::ItemPointerData,
-            block: BlockNumber,
-        );
+        pub fn CheckForSerializableConflictIn(rel: Relation, tid: *mut pg_sys::ItemPointerData, block: BlockNumber);
 
         // Interrupts, delays, statistics, old snapshots.
         pub fn ProcessInterrupts();
@@ -128,13 +116,10 @@ pub mod raw {
         pub fn palloc0(size: Size) -> *mut c_void;
         pub fn pfree(pointer: *mut c_void);
         pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
-        pub fn FunctionCall2Coll(
-            info: *mut FmgrInfo,
-            collation: Oid,
-            first: Datum,
-            second: Datum,
-        ) -> Datum;
+        pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;
         pub fn get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
+        pub fn table_open(relation: Oid, mode: LOCKMODE) -> Relation;
+        pub fn table_close(relation: Relation, mode: LOCKMODE);
         pub fn index_open(index: Oid, mode: LOCKMODE) -> Relation;
         pub fn index_close(rel: Relation, mode: LOCKMODE);
         pub fn build_reloptions(
@@ -159,15 +144,9 @@ pub mod raw {
         );
         pub fn btvalidate(class: Oid) -> bool;
         #[cfg(feature = "pg18")]
-        pub fn bttranslatestrategy(
-            strategy: pg_sys::StrategyNumber,
-            family: Oid,
-        ) -> pg_sys::CompareType::Type;
+        pub fn bttranslatestrategy(strategy: pg_sys::StrategyNumber, family: Oid) -> pg_sys::CompareType::Type;
         #[cfg(feature = "pg18")]
-        pub fn bttranslatecmptype(
-            compare: pg_sys::CompareType::Type,
-            family: Oid,
-        ) -> pg_sys::StrategyNumber;
+        pub fn bttranslatecmptype(compare: pg_sys::CompareType::Type, family: Oid) -> pg_sys::StrategyNumber;
     }
 
     /// What VACUUM does between two pages: a cancel, or its cost-based sleep.
@@ -218,10 +197,7 @@ pub struct Text {
 impl Text {
     /// Writes the text of `format_args!`.
     pub fn new(text: fmt::Arguments<'_>) -> Text {
-        let mut made = Text {
-            bytes: [0; 512],
-            length: 0,
-        };
+        let mut made = Text { bytes: [0; 512], length: 0 };
         // Cutting a long text is the only failure.
         let _ = fmt::write(&mut made, text);
         made
@@ -239,11 +215,7 @@ impl fmt::Write for Text {
         let cut = text.floor_char_boundary(room);
         self.bytes[self.length..self.length + cut].copy_from_slice(&text.as_bytes()[..cut]);
         self.length += cut;
-        if cut == text.len() {
-            Ok(())
-        } else {
-            Err(fmt::Error)
-        }
+        if cut == text.len() { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
@@ -273,9 +245,7 @@ pub fn report(
     hint: Option<fmt::Arguments<'_>>,
 ) {
     let texts = [Some(message), detail, hint].map(|text| text.map(Text::new));
-    let texts = texts
-        .each_ref()
-        .map(|text| text.as_ref().map(Text::as_c_str));
+    let texts = texts.each_ref().map(|text| text.as_ref().map(Text::as_c_str));
     // SAFETY: the texts live on this frame's stack, which owns no destructor should the report jump.
     unsafe { raw::report(level as c_int, sqlstate as c_int, texts) };
 }
@@ -342,10 +312,7 @@ pub unsafe fn page(buffer: Buffer) -> *mut u8 {
 #[inline]
 pub unsafe fn set_lsn(page: *mut u8, lsn: XLogRecPtr) {
     // SAFETY: every page starts with its LSN, high half first.
-    unsafe {
-        page.cast::<[u32; 2]>()
-            .write([(lsn >> 32) as u32, lsn as u32])
-    };
+    unsafe { page.cast::<[u32; 2]>().write([(lsn >> 32) as u32, lsn as u32]) };
 }
 
 /// Where a relation is stored.
@@ -471,19 +438,7 @@ pub unsafe fn table_index_build_scan(
         let Some(scan) = (*(*heap).rd_tableam).index_build_range_scan else {
             unreachable!("a table access method without index_build_range_scan")
         };
-        scan(
-            heap,
-            index,
-            info,
-            true,
-            false,
-            true,
-            0,
-            INVALID_BLOCK,
-            callback,
-            state,
-            core::ptr::null_mut(),
-        )
+        scan(heap, index, info, true, false, true, 0, INVALID_BLOCK, callback, state, core::ptr::null_mut())
     }
 }
 

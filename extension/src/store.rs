@@ -38,14 +38,8 @@ struct Memory(UnsafeCell<[Remembered; REMEMBERED]>);
 // SAFETY: the server runs one thread.
 unsafe impl Sync for Memory {}
 
-static MEMORY: Memory = Memory(UnsafeCell::new(
-    [Remembered {
-        index: 0,
-        block: 0,
-        buffer: server::INVALID_BUFFER,
-        finds: 0,
-    }; REMEMBERED],
-));
+static MEMORY: Memory =
+    Memory(UnsafeCell::new([Remembered { index: 0, block: 0, buffer: server::INVALID_BUFFER, finds: 0 }; REMEMBERED]));
 
 /// The pages of one open index. It owns nothing: the caller keeps the relation open.
 pub struct PgStore {
@@ -64,22 +58,12 @@ impl PgStore {
     pub unsafe fn new(rel: Relation, snapshot: Snapshot) -> PgStore {
         // SAFETY: by this function's contract.
         let index = unsafe { (*rel).rd_id.to_u32() };
-        PgStore {
-            rel,
-            index,
-            blocks: Cell::new(0),
-            snapshot: Cell::new(snapshot),
-        }
+        PgStore { rel, index, blocks: Cell::new(0), snapshot: Cell::new(snapshot) }
     }
 
     /// Reads on for another snapshot.
     pub fn set_snapshot(&self, snapshot: Snapshot) {
         self.snapshot.set(snapshot);
-    }
-
-    /// The index.
-    pub fn relation(&self) -> Relation {
-        self.rel
     }
 
     /// Raises the engine's error as the server's.
@@ -95,13 +79,9 @@ impl PgStore {
             ),
             Error::UnknownFormat { block, format } => server::raise(
                 ERRCODE_FEATURE_NOT_SUPPORTED,
-                format_args!(
-                    "index \"{name}\" block {block} has format {format}, which this version does not know"
-                ),
+                format_args!("index \"{name}\" block {block} has format {format}, which this version does not know"),
                 None,
-                Some(format_args!(
-                    "Install the fpbtree version that wrote the index, or REINDEX it."
-                )),
+                Some(format_args!("Install the fpbtree version that wrote the index, or REINDEX it.")),
             ),
         }
     }
@@ -133,8 +113,7 @@ impl PgStore {
     fn recall(&self, block: Block) -> Option<Buffer> {
         // SAFETY: a slot of the table, which only this thread uses; nothing here comes back to this function.
         let slot = unsafe { &mut *self.slot(block) };
-        if (slot.index, slot.block) != (self.index, block) || slot.buffer == server::INVALID_BUFFER
-        {
+        if (slot.index, slot.block) != (self.index, block) || slot.buffer == server::INVALID_BUFFER {
             return None;
         }
         slot.finds = slot.finds.wrapping_add(1);
@@ -158,12 +137,7 @@ impl PgStore {
             let buffer = raw::ReadBuffer(self.rel, block);
             let slot = &mut *self.slot(block);
             if (slot.index, slot.block, slot.buffer) != (self.index, block, buffer) {
-                *slot = Remembered {
-                    index: self.index,
-                    block,
-                    buffer,
-                    finds: 0,
-                };
+                *slot = Remembered { index: self.index, block, buffer, finds: 0 };
             }
             buffer
         }
@@ -227,11 +201,7 @@ impl PgStore {
             let page = unsafe { self.bytes_mut(pin) };
             change.apply(index, page, &mut ranges);
             part.whole = ranges.whole_page();
-            part.length = if part.whole {
-                0
-            } else {
-                ranges.delta(page, &mut part.delta)
-            };
+            part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
             // SAFETY: pinned and exclusively locked.
             unsafe { raw::MarkBufferDirty(pin) };
         }
@@ -245,11 +215,7 @@ impl PgStore {
             raw::XLogBeginInsert();
             for (id, (&pin, part)) in (0u8..).zip(change.blocks().iter().zip(parts)) {
                 if part.whole {
-                    raw::XLogRegisterBuffer(
-                        id,
-                        pin,
-                        (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8,
-                    );
+                    raw::XLogRegisterBuffer(id, pin, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
                 } else {
                     raw::XLogRegisterBuffer(id, pin, pg_sys::REGBUF_STANDARD as u8);
                     raw::XLogRegisterBufData(id, part.delta.as_ptr().cast(), part.length as u32);
@@ -269,10 +235,7 @@ impl PageStore for PgStore {
             return Ok(buffer);
         }
         if !self.exists(block) {
-            return Err(Error::Corrupt {
-                block,
-                what: "points beyond the end of the index",
-            });
+            return Err(Error::Corrupt { block, what: "points beyond the end of the index" });
         }
         Ok(self.read(block))
     }
@@ -341,11 +304,7 @@ impl PageStore for PgStore {
             server::start_critical_section();
             self.apply(change, parts);
             // Without a record the LSN advances too: it is how a scan notices that a page changed.
-            let lsn = if server::needs_wal(self.rel) {
-                self.log(change, parts)
-            } else {
-                raw::gistGetFakeLSN(self.rel)
-            };
+            let lsn = if server::needs_wal(self.rel) { self.log(change, parts) } else { raw::gistGetFakeLSN(self.rel) };
             for &pin in change.blocks() {
                 server::set_lsn(server::page(pin), lsn);
             }
@@ -354,10 +313,7 @@ impl PageStore for PgStore {
     }
 
     fn set_hint(&self, pin: Buffer, offsets: &[u16], mask: u8) {
-        for &offset in offsets
-            .iter()
-            .filter(|&&offset| (offset as usize) < PAGE_SIZE)
-        {
+        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
             // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
             let byte = unsafe { AtomicU8::from_ptr(server::page(pin).add(offset as usize)) };
             byte.fetch_or(mask, Ordering::Relaxed);
@@ -399,9 +355,7 @@ impl PageStore for PgStore {
 
     fn note_insert(&self, pin: Buffer) {
         // SAFETY: an open relation.
-        unsafe {
-            raw::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), self.block(pin))
-        };
+        unsafe { raw::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), self.block(pin)) };
     }
 
     #[inline(always)]
@@ -424,12 +378,5 @@ struct Scratch(UnsafeCell<[Part; MOST_BLOCKS]>);
 // SAFETY: the server runs one thread.
 unsafe impl Sync for Scratch {}
 
-static SCRATCH: Scratch = Scratch(UnsafeCell::new(
-    [const {
-        Part {
-            whole: false,
-            length: 0,
-            delta: [0; Ranges::DELTA_SIZE],
-        }
-    }; MOST_BLOCKS],
-));
+static SCRATCH: Scratch =
+    Scratch(UnsafeCell::new([const { Part { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS]));

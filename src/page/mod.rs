@@ -11,8 +11,8 @@ mod ranges;
 mod verify;
 pub mod widths;
 
-pub use edit::{Links, PageMut, build};
 use edit::spread;
+pub use edit::{Links, PageMut, build};
 pub use ranges::Ranges;
 pub use verify::Flaw;
 
@@ -390,8 +390,7 @@ impl<'a, L: Lane> Page<'a, L> {
     /// before the key.
     fn last_node_from(&self, first: usize, key: Key<L>) -> usize {
         let separators = self.layout.root_lanes() + L::SIZE;
-        let (mut low, mut high) =
-            (first, L::count_less_equal(self.bytes, separators, self.nodes() - 1, key.lane));
+        let (mut low, mut high) = (first, L::count_less_equal(self.bytes, separators, self.nodes() - 1, key.lane));
         while low < high {
             let middle = (low + high).div_ceil(2);
             if self.node(middle).key(0) <= key {

@@ -22,7 +22,9 @@ impl<'a, L: Lane> Page<'a, L> {
         let page = match Page::<L>::open(bytes, geometry, block) {
             Ok(page) => page,
             Err(Error::Corrupt { what, .. }) => return Err(Flaw(what)),
-            Err(Error::UnknownFormat { .. }) => return Err(Flaw("page has an unknown format version")),
+            Err(Error::UnknownFormat { .. }) => {
+                return Err(Flaw("page has an unknown format version"));
+            }
         };
         page.verify_header(geometry)?;
         page.verify_nodes()?;
@@ -36,13 +38,21 @@ impl<'a, L: Lane> Page<'a, L> {
         ensure(bytes[10..at::PD_LOWER] == [0, 0], "server page flags are set")?;
         ensure(bytes[20..24] == [0; 4], "server page header has bytes where it should be empty")?;
         ensure((self.layout.first_node_line()..=END_LINE).contains(&lines), "number of used lines is impossible")?;
-        ensure(read_u16(bytes, at::PD_LOWER) as usize == lines * LINE, "server's lower bound is not where the in-page tree ends")?;
+        ensure(
+            read_u16(bytes, at::PD_LOWER) as usize == lines * LINE,
+            "server's lower bound is not where the in-page tree ends",
+        )?;
         let special = (PAGE_SIZE - SPECIAL) as u16;
-        let server = [read_u16(bytes, at::PD_UPPER), read_u16(bytes, at::PD_SPECIAL), read_u16(bytes, at::PD_PAGESIZE_VERSION)];
+        let server =
+            [read_u16(bytes, at::PD_UPPER), read_u16(bytes, at::PD_SPECIAL), read_u16(bytes, at::PD_PAGESIZE_VERSION)];
         ensure(server == [special, special, PAGESIZE_VERSION], "server page header is damaged")?;
         ensure(bytes[at::FLAGS] & !(DELETED | INCOMPLETE) == 0, "unknown page flags")?;
         ensure(bytes[at::NODES] as usize <= self.layout.nodes, "more in-page nodes than fit")?;
-        let gaps = [at::RIGHT + 4..at::LOW, at::LOW + at::FENCE_TAIL + Tail::SIZE..at::HIGH, at::HIGH + at::FENCE_TAIL + Tail::SIZE..FIRST_LINE * LINE];
+        let gaps = [
+            at::RIGHT + 4..at::LOW,
+            at::LOW + at::FENCE_TAIL + Tail::SIZE..at::HIGH,
+            at::HIGH + at::FENCE_TAIL + Tail::SIZE..FIRST_LINE * LINE,
+        ];
         ensure(gaps.into_iter().all(|gap| is_zero(&bytes[gap])), "page header has bytes where it should be empty")?;
         let mut special = [0; PAGE_SIZE];
         edit::write_special(&mut special, geometry.build_id);
@@ -106,7 +116,10 @@ impl<'a, L: Lane> Page<'a, L> {
             }
         }
         let first = self.key(Position { node: 0, slot: 0 });
-        ensure(self.level() == 0 || self.is_deleted() || first == Some(self.low()), "first child does not begin at the low fence")
+        ensure(
+            self.level() == 0 || self.is_deleted() || first == Some(self.low()),
+            "first child does not begin at the low fence",
+        )
     }
 }
 

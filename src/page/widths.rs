@@ -78,14 +78,9 @@ pub fn candidates(
     max_leaf_entries: usize,
 ) -> impl Iterator<Item = Widths> {
     let pairs = (1..=WIDEST).flat_map(|nonleaf| (1..=WIDEST).map(move |leaf| (nonleaf, leaf)));
-    let all: Vec<Widths> = pairs
-        .filter_map(|pair| candidate(pair, lines, sizes, costs, max_leaf_entries))
-        .collect();
+    let all: Vec<Widths> = pairs.filter_map(|pair| candidate(pair, lines, sizes, costs, max_leaf_entries)).collect();
     let best_cost = all.iter().map(|widths| widths.cost).min().unwrap_or(0);
-    all.into_iter().map(move |widths| Widths {
-        best_cost,
-        ..widths
-    })
+    all.into_iter().map(move |widths| Widths { best_cost, ..widths })
 }
 
 /// The best tree of nodes this wide, if one fits; without the best cost, which takes all candidates to know.
@@ -154,24 +149,14 @@ mod tests {
 
     /// The paper's nodes: 4-byte keys, 2-byte in-page offsets, 4-byte page and tuple ids. The paper does not print its
     /// headers: 1 to 4 bytes in a nonleaf node and 1 to 8 in a leaf node give its numbers.
-    const PAPER: NodeSizes = NodeSizes {
-        nonleaf_entry: 4 + 2,
-        nonleaf_header: 4,
-        leaf_entry: 4 + 4,
-        leaf_header: 8,
-    };
+    const PAPER: NodeSizes = NodeSizes { nonleaf_entry: 4 + 2, nonleaf_header: 4, leaf_entry: 4 + 4, leaf_header: 8 };
 
     /// A row of a table of widths: bytes of the nodes, page fan-out, cost in terms of the best.
     type Row = (usize, usize, usize, String);
 
     fn row(widths: Widths) -> Row {
         let ratio = f64::from(widths.cost) / f64::from(widths.best_cost);
-        (
-            widths.nonleaf * LINE,
-            widths.leaf * LINE,
-            widths.fanout,
-            format!("{ratio:.2}"),
-        )
+        (widths.nonleaf * LINE, widths.leaf * LINE, widths.fanout, format!("{ratio:.2}"))
     }
 
     /// What goal 𝒢 chooses for the paper's nodes: a page loses one line to its header.
@@ -182,11 +167,7 @@ mod tests {
     #[test]
     fn paper_table_2() {
         for (nonleaf_header, leaf_header) in (1..=4).flat_map(|n| (1..=8).map(move |l| (n, l))) {
-            let sizes = NodeSizes {
-                nonleaf_header,
-                leaf_header,
-                ..PAPER
-            };
+            let sizes = NodeSizes { nonleaf_header, leaf_header, ..PAPER };
             assert_eq!(paper_row(4096, sizes), (64, 384, 470, "1.06".into()));
             assert_eq!(paper_row(8192, sizes), (192, 256, 961, "1.00".into()));
             assert_eq!(paper_row(32768, sizes), (256, 832, 4017, "1.07".into()));
@@ -211,25 +192,14 @@ mod tests {
     /// Our nodes: no headers, since a node's count and line are with its parent; a TID for each entry, and in inner
     /// pages a child block.
     fn ours(lane: usize, payload: usize) -> NodeSizes {
-        NodeSizes {
-            nonleaf_entry: lane + 1 + 1,
-            nonleaf_header: 0,
-            leaf_entry: lane + payload,
-            leaf_header: 0,
-        }
+        NodeSizes { nonleaf_entry: lane + 1 + 1, nonleaf_header: 0, leaf_entry: lane + payload, leaf_header: 0 }
     }
 
     /// (nonleaf lines, leaf lines, leaf nodes, fan-out, cost) of what is chosen for our pages.
     fn our_choice(lane: usize, payload: usize) -> (usize, usize, usize, usize, u32) {
         let chosen = select(OUR_LINES, ours(lane, payload), Costs::default(), 64);
         assert_eq!(chosen.levels, 2, "lane {lane}, payload {payload}");
-        (
-            chosen.nonleaf,
-            chosen.leaf,
-            chosen.leaves,
-            chosen.fanout,
-            chosen.cost,
-        )
+        (chosen.nonleaf, chosen.leaf, chosen.leaves, chosen.fanout, chosen.cost)
     }
 
     #[test]

@@ -205,7 +205,9 @@ impl<L: Lane> Cursor<L> {
         let reading = Reading { skip_dead, null_rank: selection.shape().null_rank() };
         self.near = self.bound;
         while self.bound != end(self.direction) {
-            let Some(range) = self.next_range(selection, self.bound) else { break };
+            let Some(range) = self.next_range(selection, self.bound) else {
+                break;
+            };
             let pin = self.go_to(tree, &range)?;
             tree.store().note_read(pin);
             let page = tree.page(pin)?;

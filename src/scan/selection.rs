@@ -86,8 +86,12 @@ impl Slots<'_> {
 impl<'a> Selection<'a> {
     /// Everything in an index of this shape.
     pub fn new(shape: &'a KeyShape) -> Self {
-        let mut selection =
-            Selection { shape, slots: [Slots::Interval(0, 0); KeyShape::MAX_COLUMNS], nulls: Nulls::Included, nothing: false };
+        let mut selection = Selection {
+            shape,
+            slots: [Slots::Interval(0, 0); KeyShape::MAX_COLUMNS],
+            nulls: Nulls::Included,
+            nothing: false,
+        };
         selection.clear();
         selection
     }
@@ -262,7 +266,8 @@ impl<'a> Selection<'a> {
             return Some(Range { first: Key::new(L::from_u128(self.run_start(lane)), Tail::MIN), last: end });
         }
         let (values, nulls) = (self.value_range_to(last), self.null_range());
-        let nulls = nulls.filter(|range| range.first <= last).map(|range| Range { last: range.last.min(last), ..range });
+        let nulls =
+            nulls.filter(|range| range.first <= last).map(|range| Range { last: range.last.min(last), ..range });
         self.join(values, nulls, |a, b| a.last >= b.last)
     }
 

@@ -112,7 +112,12 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         let kept = keep - usize::from(before < keep);
         let mut change = start(below, pin).edit(Edit::Repack { keep: kept as u16 });
         if before < keep {
-            change = change.edit(change::insert(self.place_in_repacked(level, kept, before), entry.lane, entry.tail, entry.child));
+            change = change.edit(change::insert(
+                self.place_in_repacked(level, kept, before),
+                entry.lane,
+                entry.tail,
+                entry.child,
+            ));
         }
         change = change
             .edit(Edit::SetHigh(high.erase()))
@@ -161,7 +166,10 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         let page = self.page(left)?;
         let (high, right, level) = (page.high(), page.right(), page.level() + 1);
         if !is_link(right) {
-            return Err(Error::Corrupt { block: self.store.block(left), what: "last page of its level has been split" });
+            return Err(Error::Corrupt {
+                block: self.store.block(left),
+                what: "last page of its level has been split",
+            });
         }
         let parent = self.writable_page(high, level)?;
         let above = self.page(parent)?;
@@ -185,7 +193,12 @@ fn start<'a, P: Copy>(below: Option<P>, pin: P) -> Change<'a, P> {
 }
 
 /// The edits that carry out a plan that needs no page split.
-fn planned<'a, P: Copy, L: Lane>(plan: Plan, page: &Page<'_, L>, entry: Entry<L>, change: Change<'a, P>) -> Change<'a, P> {
+fn planned<'a, P: Copy, L: Lane>(
+    plan: Plan,
+    page: &Page<'_, L>,
+    entry: Entry<L>,
+    change: Change<'a, P>,
+) -> Change<'a, P> {
     let (change, place) = match plan {
         Plan::Split { node, keep, then } => {
             let cut = page.node(node as usize);

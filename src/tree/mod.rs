@@ -168,7 +168,13 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
     /// Goes to `block` and right from it until the page looked for. `Err` in the answer is a page that is none of
     /// these, or does not lie right of the one before it: the block and LSN where it was seen; nothing is held then.
     #[inline]
-    fn arrive(&self, mut block: Block, seek: Seek<L>, level: u8, grip: Grip) -> Result<core::result::Result<S::Pin, (Block, u64)>> {
+    fn arrive(
+        &self,
+        mut block: Block,
+        seek: Seek<L>,
+        level: u8,
+        grip: Grip,
+    ) -> Result<core::result::Result<S::Pin, (Block, u64)>> {
         let mut passed = Key::MIN;
         loop {
             let pin = self.store.pin(block)?;
@@ -200,7 +206,10 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
                 Ok(pin) => return Ok(pin),
                 // The same two pages, unchanged, contradict each other twice: no concurrent change explains that.
                 Err(misstep) if before == Some(misstep) => {
-                    return Err(Error::Corrupt { block: misstep.child, what: "page is not what its parent says it is" });
+                    return Err(Error::Corrupt {
+                        block: misstep.child,
+                        what: "page is not what its parent says it is",
+                    });
                 }
                 Err(misstep) => before = Some(misstep),
             }

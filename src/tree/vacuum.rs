@@ -161,7 +161,10 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         let here = above.lower_bound(low);
         let next = above.next(here);
         if above.key(here) != Some(low) || above.child(here) != Some(block) {
-            return Err(Error::Corrupt { block: self.store.block(parent), what: "inner page does not lead to its child" });
+            return Err(Error::Corrupt {
+                block: self.store.block(parent),
+                what: "inner page does not lead to its child",
+            });
         }
         if above.child(next) != Some(right_block) || above.key(next) != Some(self.page(right)?.low()) {
             return Ok(false);

@@ -44,7 +44,9 @@ impl<'m> BlockSet<'m> {
 
     /// Adds a block; `false` if it was in already. A block beyond the memory is taken for one already in.
     pub fn add(&mut self, block: Block) -> bool {
-        let Some(word) = self.0.get_mut(block as usize / 64) else { return false };
+        let Some(word) = self.0.get_mut(block as usize / 64) else {
+            return false;
+        };
         let bit = 1 << (block % 64);
         let is_new = *word & bit == 0;
         *word |= bit;
@@ -130,7 +132,11 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         let (mut left, mut low, mut announced) = (NO_BLOCK, Key::MIN, true);
         while is_link(block) {
             if block >= self.store.block_count() {
-                report(block, "page is beyond the end of the index", format_args!("linked from block {left} of level {level}"));
+                report(
+                    block,
+                    "page is beyond the end of the index",
+                    format_args!("linked from block {left} of level {level}"),
+                );
                 return Ok(false);
             }
             if !seen.add(block) {
@@ -147,14 +153,26 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
             };
             if page.is_deleted() || page.level() != level {
                 let state = if page.is_deleted() { "deleted" } else { "live" };
-                report(block, "linked page is not a live page of its level", format_args!("{state}, level {}, linked on level {level}", page.level()));
+                report(
+                    block,
+                    "linked page is not a live page of its level",
+                    format_args!("{state}, level {}, linked on level {level}", page.level()),
+                );
                 return Ok(false);
             }
             if page.left() != left {
-                report(block, "left link does not lead back", format_args!("left link {}, reached from block {left}", page.left()));
+                report(
+                    block,
+                    "left link does not lead back",
+                    format_args!("left link {}, reached from block {left}", page.left()),
+                );
             }
             if page.low() != low {
-                report(block, "low fence is not the left sibling's high fence", format_args!("left sibling is block {left}"));
+                report(
+                    block,
+                    "low fence is not the left sibling's high fence",
+                    format_args!("left sibling is block {left}"),
+                );
             }
             if let Some(parents) = &mut parents
                 && announced
@@ -168,7 +186,11 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         if let Some(parents) = &mut parents
             && let Some((_, child)) = parents.next(self)?
         {
-            report(parents.block, "inner page leads to a page that is not on its level", format_args!("child block {child}"));
+            report(
+                parents.block,
+                "inner page leads to a page that is not on its level",
+                format_args!("child block {child}"),
+            );
             return Ok(false);
         }
         Ok(true)
@@ -233,17 +255,31 @@ impl<L: Lane> Parents<L> {
     }
 
     /// Checks that the next entry leads to this page.
-    fn check<S: PageStore>(&mut self, tree: &Tree<'_, S, L>, low: Key<L>, block: Block, report: Report<'_>) -> Result<bool> {
+    fn check<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, L>,
+        low: Key<L>,
+        block: Block,
+        report: Report<'_>,
+    ) -> Result<bool> {
         let next = self.next(tree)?;
         if next == Some((low, block)) {
             return Ok(true);
         }
         match next {
             Some((_, child)) if child != block => {
-                report(self.block, "inner page does not lead to its level's next page", format_args!("leads to block {child}, the next page is block {block}"));
+                report(
+                    self.block,
+                    "inner page does not lead to its level's next page",
+                    format_args!("leads to block {child}, the next page is block {block}"),
+                );
             }
-            Some(_) => report(self.block, "inner page's key is not its child's low fence", format_args!("child block {block}")),
-            None => report(block, "page has no entry in its parent", format_args!("last parent is block {}", self.block)),
+            Some(_) => {
+                report(self.block, "inner page's key is not its child's low fence", format_args!("child block {block}"))
+            }
+            None => {
+                report(block, "page has no entry in its parent", format_args!("last parent is block {}", self.block))
+            }
         }
         Ok(false)
     }
