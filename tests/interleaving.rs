@@ -113,7 +113,8 @@ impl<L: Lane> PageStore for Busy<L> {
     }
 
     fn allocate(&self) -> Result<Pin> {
-        (self.pins.set(self.pins.get() + 1), self.locks.set(self.locks.get() + 1));
+        self.pins.set(self.pins.get() + 1);
+        self.locks.set(self.locks.get() + 1);
         self.store.allocate()
     }
 

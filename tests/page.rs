@@ -51,7 +51,8 @@ impl<'g, L: Lane> Sheet<'g, L> {
 
     /// Inserts, unless the page is full.
     fn insert(&mut self, entry: Entry<L>) -> bool {
-        let page = self.page();
+        let bytes = self.bytes;
+        let page = Page::<L>::open(&bytes, self.geometry, BLOCK).expect("the page can be read");
         let separator = |node: u8, keep: u8| {
             let node = page.node(node as usize);
             if (keep as usize) < node.len() { node.lane(keep as usize) } else { entry.lane }
