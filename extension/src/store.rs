@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use fpbtree_engine::change::{Change, MOST_BLOCKS};
-use fpbtree_engine::page::{self, Ranges};
+use fpbtree_engine::page::{self, LINE, Ranges};
 use fpbtree_engine::simd;
 use fpbtree_engine::store::{Block, Error, Mode, PAGE_SIZE, PageBytes, PageStore, ROOT, Result};
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
@@ -20,6 +20,9 @@ const _: () = assert!(MOST_BLOCKS <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
 /// Every so many finds of a remembered buffer, the page is read the ordinary way: only that raises its usage count.
 const ORDINARY_READ_EVERY: u32 = 64;
 
+/// Pages locked at once, at most: a leaf being deleted and its neighbours, and a split on each of two levels above it.
+const MOST_LOCKED: usize = 16;
+
 /// Where a page was seen last. Any content is a safe hint; zero is "nowhere".
 #[derive(Clone, Copy)]
 struct Remembered {
@@ -30,7 +33,7 @@ struct Remembered {
 }
 
 /// Slots for remembered pages, of all indexes together, chosen by index and block.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 1 << 14;
 
 /// What this server process remembers of where pages are.
 struct Memory(UnsafeCell<[Remembered; REMEMBERED]>);
@@ -48,6 +51,9 @@ pub struct PgStore {
     /// Pages the file is known to have; it only grows while the relation is open.
     blocks: Cell<Block>,
     snapshot: Cell<Snapshot>,
+    /// Pages this store has locked, so that damaged links cannot make it wait for itself.
+    locked: [Cell<Buffer>; MOST_LOCKED],
+    locked_count: Cell<usize>,
 }
 
 impl PgStore {
@@ -58,7 +64,14 @@ impl PgStore {
     pub unsafe fn new(rel: Relation, snapshot: Snapshot) -> PgStore {
         // SAFETY: by this function's contract.
         let index = unsafe { (*rel).rd_id.to_u32() };
-        PgStore { rel, index, blocks: Cell::new(0), snapshot: Cell::new(snapshot) }
+        PgStore {
+            rel,
+            index,
+            blocks: Cell::new(0),
+            snapshot: Cell::new(snapshot),
+            locked: [const { Cell::new(server::INVALID_BUFFER) }; MOST_LOCKED],
+            locked_count: Cell::new(0),
+        }
     }
 
     /// Reads on for another snapshot.
@@ -93,6 +106,26 @@ impl PgStore {
             Ok(value) => value,
             Err(error) => self.fail(error),
         }
+    }
+
+    #[inline]
+    fn note_locked(&self, pin: Buffer) {
+        let count = self.locked_count.get();
+        self.locked[count % MOST_LOCKED].set(pin);
+        self.locked_count.set(count + 1);
+    }
+
+    #[inline]
+    fn note_unlocked(&self, pin: Buffer) {
+        let Some(last) = self.locked_count.get().checked_sub(1) else { return };
+        if let Some(slot) = self.locked().iter().rfind(|slot| slot.get() == pin) {
+            slot.set(self.locked[last % MOST_LOCKED].get());
+            self.locked_count.set(last);
+        }
+    }
+
+    fn locked(&self) -> &[Cell<Buffer>] {
+        &self.locked[..self.locked_count.get().min(MOST_LOCKED)]
     }
 
     /// Whether the file has this block, asking the server only if it is beyond what is known.
@@ -160,9 +193,11 @@ impl PgStore {
             if unsafe { raw::ConditionalLockBuffer(buffer) } {
                 let bytes = self.bytes(buffer);
                 if page::reusable(bytes) {
+                    self.note_locked(buffer);
                     return Some(buffer);
                 }
-                self.unlock(buffer);
+                // SAFETY: locked above.
+                unsafe { raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
             }
             self.unpin(buffer);
         }
@@ -231,13 +266,15 @@ impl PageStore for PgStore {
 
     #[inline]
     fn pin(&self, block: Block) -> Result<Buffer> {
-        if let Some(buffer) = self.recall(block) {
-            return Ok(buffer);
-        }
-        if !self.exists(block) {
+        let recalled = self.recall(block);
+        if recalled.is_none() && !self.exists(block) {
             return Err(Error::Corrupt { block, what: "points beyond the end of the index" });
         }
-        Ok(self.read(block))
+        let buffer = recalled.unwrap_or_else(|| self.read(block));
+        if self.locked().iter().any(|slot| slot.get() == buffer) {
+            return Err(Error::Corrupt { block, what: "is linked to where it cannot belong" });
+        }
+        Ok(buffer)
     }
 
     #[inline]
@@ -260,17 +297,20 @@ impl PageStore for PgStore {
         };
         // SAFETY: pinned and not locked, by the trait's contract.
         unsafe { raw::LockBuffer(pin, mode as c_int) };
+        self.note_locked(pin);
     }
 
     fn lock_cleanup(&self, pin: Buffer) {
         // SAFETY: pinned once and not locked, by the trait's contract.
         unsafe { raw::LockBufferForCleanup(pin) };
+        self.note_locked(pin);
     }
 
     #[inline]
     fn unlock(&self, pin: Buffer) {
         // SAFETY: locked, by the trait's contract.
         unsafe { raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+        self.note_unlocked(pin);
     }
 
     #[inline(always)]
@@ -280,7 +320,11 @@ impl PageStore for PgStore {
     }
 
     fn allocate(&self) -> Result<Buffer> {
-        Ok(self.recycle().unwrap_or_else(|| self.extend()))
+        Ok(self.recycle().unwrap_or_else(|| {
+            let buffer = self.extend();
+            self.note_locked(buffer);
+            buffer
+        }))
     }
 
     fn free(&self, block: Block) {
@@ -359,9 +403,12 @@ impl PageStore for PgStore {
     }
 
     #[inline(always)]
-    fn prefetch(&self, pin: Buffer) {
-        // SAFETY: the address is only a hint to the hardware.
-        simd::prefetch(unsafe { server::page(pin) });
+    fn prefetch(&self, pin: Buffer, bytes: usize) {
+        // SAFETY: a pinned buffer is a page; the address is only a hint to the hardware.
+        let page = unsafe { server::page(pin) };
+        for at in (0..bytes).step_by(LINE) {
+            simd::prefetch(page.wrapping_add(at));
+        }
     }
 }
 

@@ -202,6 +202,11 @@ impl Geometry {
         [self.leaf.w as u8, self.leaf.x as u8, self.inner.w as u8, self.inner.x as u8]
     }
 
+    /// Bytes at a page's front that every arrival reads: header, fences, in-page root.
+    pub fn front(&self, level: u8) -> usize {
+        (FIRST_LINE + self.layout(level).w) * LINE
+    }
+
     /// The layout of a level's pages.
     pub fn layout(&self, level: u8) -> &Layout {
         if level == 0 { &self.leaf } else { &self.inner }
@@ -272,14 +277,6 @@ impl<'a, L: Lane> Page<'a, L> {
             return Err(refuse(bytes, geometry, block));
         }
         Ok(Page { bytes, layout, lane: PhantomData })
-    }
-
-    /// Asks for the lines a search in a page will touch first: header, fences, in-page root.
-    #[inline(always)]
-    pub fn prefetch(bytes: *const u8, layout: &Layout) {
-        for line in 0..FIRST_LINE + layout.w {
-            simd::prefetch(bytes.wrapping_add(line * LINE));
-        }
     }
 
     /// 0 for a leaf.

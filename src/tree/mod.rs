@@ -178,6 +178,7 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
         let mut passed = Key::MIN;
         loop {
             let pin = self.store.pin(block)?;
+            self.store.prefetch(pin, self.geometry.front(level));
             self.grip(pin, grip);
             let page = self.page(pin)?;
             match seek.arrival(&page, level) {
