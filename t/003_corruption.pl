@@ -12,7 +12,8 @@ my ($page_size, $line_size) = (8192, 64);
 my $lines = $page_size / $line_size;
 
 my $node = PostgreSQL::Test::Cluster->new('corruption');
-$node->init;
+# From 18 on checksums are on unless refused; what is tested here is what goes unnoticed by them.
+$node->init(extra => `initdb --help` =~ /--no-data-checksums/ ? ['--no-data-checksums'] : []);
 # log_statement would write more than the tests do.
 $node->append_conf('postgresql.conf', "autovacuum = off\nrestart_after_crash = off\nlog_statement = none\nlog_min_messages = warning\njit = off\nstatement_timeout = 10s\n");
 $node->start;

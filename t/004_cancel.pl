@@ -121,7 +121,7 @@ for my $method ('btree', 'fpbtree')
 	s/\bfpbtree\b/btree/g for @{ $told{$method} };
 }
 is_deeply($told{fpbtree}, $told{btree}, 'an error is told as with btree');
-like($told{fpbtree}[$_], qr/^23X99 \| fifty is refused \| It is what it is\. \| Try forty-nine\. \| PL.pgSQL function touchy\(integer\) line 4 at RAISE.* \| a table \| a column \| a constraint \| a schema \| a type$/s,
+like($told{fpbtree}[$_], qr/^23X99 \| fifty is refused \| It is what it is\. \| Try forty-nine\. \| PL.pgSQL function (?:public\.)?touchy\(integer\) line 4 at RAISE.* \| a table \| a column \| a constraint \| a schema \| a type$/s,
 	"all of its fields, $_") for 0, 1;
 like($told{fpbtree}[3], qr/^23P01 .* \| raising \|  \| no_two \| public \| $/s, 'a violated constraint is named');
 
