@@ -114,7 +114,20 @@ impl Tuple {
         Tuple { memory, plain: Plain::of(shape), columns }
     }
 
-    /// Forms the tuple of any entry, but for its TID.
+    /// Forms the tuple of an only column's value that is its lane with some bits turned over; `false` of anything else.
+    #[inline]
+    unsafe fn form_plain(&mut self, lane: u64, tail: Tail) -> bool {
+        let Some(plain) = self.plain.filter(|plain| tail.rank() != plain.null_rank) else { return false };
+        // SAFETY: the memory has room for a header and a value; what lies behind a short value is padding.
+        unsafe {
+            (*self.memory).t_tid = heap_tid(tail);
+            (*self.memory).t_info = (HEADER + 8) as u16;
+            self.memory.cast::<u8>().add(HEADER).cast::<u64>().write((lane ^ plain.turn) & plain.bits);
+        }
+        true
+    }
+
+    /// Forms the tuple of any entry.
     unsafe fn form(&mut self, shape: &KeyShape, lane: u128, tail: Tail) {
         let columns = shape.columns();
         let images: [_; KeyShape::MAX_COLUMNS] =
@@ -138,6 +151,7 @@ impl Tuple {
                     at += length;
                 }
             }
+            (*self.memory).t_tid = heap_tid(tail);
             (*self.memory).t_info = at.next_multiple_of(8) as u16 | if has_nulls { HAS_NULLS } else { 0 };
         }
     }
@@ -266,15 +280,22 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
     }
 }
 
-/// The `amgettuple` callback.
-#[pg_guard]
+/// The `amgettuple` callback. Not guarded itself: most calls only step to the next match of a page, which cannot panic,
+/// and for them the guard would cost as much as the work.
 pub unsafe extern "C-unwind" fn amgettuple(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool {
     // SAFETY: called by the server, with a scan that `amrescan` prepared.
     unsafe {
         let direction =
             if direction == ScanDirection::BackwardScanDirection { Direction::Backward } else { Direction::Forward };
-        with_state!(scan, state => state.next(&mut *scan, direction))
+        with_state!(scan, state => state.next_in_page(&mut *scan, direction)) || next_match(scan, direction)
     }
+}
+
+/// Steps to the next match, wherever it is.
+#[pg_guard]
+unsafe extern "C-unwind" fn next_match(scan: IndexScanDesc, direction: Direction) -> bool {
+    // SAFETY: as `amgettuple`.
+    unsafe { with_state!(scan, state => state.next(&mut *scan, direction)) }
 }
 
 /// The `amgetbitmap` callback.
@@ -306,6 +327,32 @@ pub unsafe extern "C-unwind" fn amrestrpos(scan: IndexScanDesc) {
 }
 
 impl<L: Lane> State<L> {
+    /// Steps to the next match if it is in the same page and nothing else is to be done; `false` changes nothing.
+    #[inline]
+    unsafe fn next_in_page(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
+        let next = self.at + 1;
+        if !self.positioned || scan.kill_prior_tuple || direction != self.cursor.direction() {
+            return false;
+        }
+        let Some(&tail) = self.matches.tails().get(next) else { return false };
+        if tail.block() >= self.heap_blocks {
+            return false;
+        }
+        if scan.xs_want_itup {
+            // SAFETY: as `amgettuple`.
+            unsafe {
+                if !self.tuple.form_plain(self.matches.lane(next).to_u128() as u64, tail) {
+                    return false;
+                }
+            }
+            scan.xs_itup = self.tuple.memory;
+        }
+        self.at = next;
+        scan.xs_heaptid = heap_tid(tail);
+        scan.xs_recheck = false;
+        true
+    }
+
     /// Steps to the next match and puts it where the server looks.
     #[inline]
     unsafe fn next(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
@@ -510,24 +557,15 @@ impl<L: Lane> State<L> {
     }
 
     /// Forms the index tuple of the match the scan is at, in memory that the next one uses again.
-    #[inline]
     unsafe fn form_tuple(&mut self) -> *mut pg_sys::IndexTupleData {
-        // SAFETY: the memory has room for every column; each is written at its alignment.
+        let (lane, tail) = (self.matches.lane(self.at).to_u128(), self.matches.tail(self.at));
+        // SAFETY: as `amgettuple`.
         unsafe {
-            let (lane, tail) = (self.matches.lane(self.at), self.matches.tail(self.at));
-            let tuple = self.tuple.memory;
-            (*tuple).t_tid = heap_tid(tail);
-            match self.tuple.plain {
-                Some(plain) if tail.rank() != plain.null_rank => {
-                    // The one value of a tuple without NULLs; what lies behind a short one is padding.
-                    let value = lane.to_u128() as u64 ^ plain.turn;
-                    tuple.cast::<u8>().add(HEADER).cast::<u64>().write(value & plain.bits);
-                    (*tuple).t_info = (HEADER + 8) as u16;
-                }
-                _ => self.tuple.form(&self.index.shape, lane.to_u128(), tail),
+            if !self.tuple.form_plain(lane as u64, tail) {
+                self.tuple.form(&self.index.shape, lane, tail);
             }
-            tuple
         }
+        self.tuple.memory
     }
 
     /// Reads the scan keys: what is looked for.
