@@ -284,18 +284,18 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
 /// and for them the guard would cost as much as the work.
 pub unsafe extern "C-unwind" fn amgettuple(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool {
     // SAFETY: called by the server, with a scan that `amrescan` prepared.
-    unsafe {
-        let direction =
-            if direction == ScanDirection::BackwardScanDirection { Direction::Backward } else { Direction::Forward };
-        with_state!(scan, state => state.next_in_page(&mut *scan, direction)) || next_match(scan, direction)
-    }
+    unsafe { with_state!(scan, state => state.next_in_page(&mut *scan, way(direction))) || next_match(scan, direction) }
+}
+
+fn way(direction: ScanDirection::Type) -> Direction {
+    if direction == ScanDirection::BackwardScanDirection { Direction::Backward } else { Direction::Forward }
 }
 
 /// Steps to the next match, wherever it is.
 #[pg_guard]
-unsafe extern "C-unwind" fn next_match(scan: IndexScanDesc, direction: Direction) -> bool {
+unsafe extern "C-unwind" fn next_match(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool {
     // SAFETY: as `amgettuple`.
-    unsafe { with_state!(scan, state => state.next(&mut *scan, direction)) }
+    unsafe { with_state!(scan, state => state.next(&mut *scan, way(direction))) }
 }
 
 /// The `amgetbitmap` callback.
