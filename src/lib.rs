@@ -4,6 +4,10 @@
 //! the disk-first node; [`change`] is what can happen to pages and how it is logged; [`store`] is where pages live;
 //! [`tree`] descends, inserts, deletes, loads and verifies; [`scan`] reads ranges in order.
 
+// Pages are laid out in little-endian order and searched in place.
+#[cfg(target_endian = "big")]
+compile_error!("fpbtree needs a little-endian machine");
+
 pub mod change;
 pub mod key;
 pub mod page;

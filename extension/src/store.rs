@@ -111,21 +111,24 @@ impl PgStore {
     #[inline]
     fn note_locked(&self, pin: Buffer) {
         let count = self.locked_count.get();
-        self.locked[count % MOST_LOCKED].set(pin);
-        self.locked_count.set(count + 1);
+        // More than any sound index makes us lock need not be remembered.
+        if let Some(slot) = self.locked.get(count) {
+            slot.set(pin);
+            self.locked_count.set(count + 1);
+        }
     }
 
     #[inline]
     fn note_unlocked(&self, pin: Buffer) {
         let Some(last) = self.locked_count.get().checked_sub(1) else { return };
         if let Some(slot) = self.locked().iter().rfind(|slot| slot.get() == pin) {
-            slot.set(self.locked[last % MOST_LOCKED].get());
+            slot.set(self.locked[last].get());
             self.locked_count.set(last);
         }
     }
 
     fn locked(&self) -> &[Cell<Buffer>] {
-        &self.locked[..self.locked_count.get().min(MOST_LOCKED)]
+        &self.locked[..self.locked_count.get()]
     }
 
     /// Whether the file has this block, asking the server only if it is beyond what is known.

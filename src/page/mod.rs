@@ -644,7 +644,7 @@ pub struct Meta {
     pub shape: crate::key::KeyShape,
     /// How pages are laid out.
     pub geometry: Geometry,
-    /// Which log the index was built for (DESIGN §6).
+    /// Which log the index was built for (docs/design.md, 7).
     pub log: LogKind,
 }
 
@@ -718,7 +718,10 @@ impl Meta {
             return Err(corrupt("meta page names an unknown log"));
         }
         let used = meta_at::END.next_multiple_of(LINE);
-        let unused = bytes[at::FLAGS..meta_at::MAGIC].iter().chain(&bytes[meta_at::END..used]);
+        let unused = bytes[at::FLAGS..meta_at::MAGIC]
+            .iter()
+            .chain(&bytes[meta_at::COLUMNS + 1..meta_at::COLUMN])
+            .chain(&bytes[meta_at::END..used]);
         if unused.into_iter().any(|&byte| byte != 0) {
             return Err(corrupt("meta page has bytes where it should be empty"));
         }

@@ -90,7 +90,7 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
     }
 
     /// Deletes an empty leaf: one atomic change over it, its neighbours and their parent, by which the right neighbour
-    /// takes over its key space. `false` where that is not possible now (DESIGN §5); the leaf stays then, and is used
+    /// takes over its key space. `false` where that is not possible now (docs/design.md, 5); the leaf stays then, and is used
     /// again when keys come. The leaf is pinned, nothing is locked, before and after.
     fn delete_leaf(&self, pin: S::Pin, low: Key<L>) -> Result<bool> {
         let block = self.store.block(pin);
