@@ -9,6 +9,8 @@ use FpbtreeTest;
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
 $primary->append_conf('postgresql.conf', "shared_buffers = 8MB\nautovacuum = off\n");
+# Redo compares every page that a generic record changed with what the primary had.
+$primary->append_conf('postgresql.conf', "wal_consistency_checking = 'generic'\n");
 $primary->start;
 $primary->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION fpbtree;
@@ -61,6 +63,8 @@ answers_alike($standby, 'after the load', @queries, 'SELECT d FROM t WHERE d > t
 is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
 	$primary->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
 	'the primary\'s answer');
+my ($status, $out, $err) = $standby->psql('postgres', "SELECT fpbtree_check('t_v')");
+like($err, qr/cannot check an index while WAL is being replayed.*pg_wal_replay_pause/s, 'a standby that replays cannot check');
 is_sound($standby, 'standby', 't_v', 't_list', 't_d');
 is_sound($primary, 'primary', 't_v', 't_list', 't_d');
 

@@ -75,7 +75,8 @@ fn damage<L: Lane>(tries: u64) {
         let mut random = StdRng::seed_from_u64(seed);
         let geometry = if seed % 3 == 0 { normal::<L>() } else { small::<L>() };
         let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
-        let count = if seed % 3 == 0 { 3000 } else { 150 };
+        // Hardly any entries, too: an empty page has lines that must not be believed.
+        let count = if seed % 3 == 0 { [3000, 0, 1][(seed / 3 % 3) as usize] } else { 150 };
         let pages = load::<L>(&meta, 80, (0..count).map(|at| key(u128::from(at / 3), at)));
         let mut store = MemoryStore::unchecked(&pages, pages.len() + 40);
         for _ in 0..random.random_range(1..4) {

@@ -1,6 +1,6 @@
 //! `fpbtree_check` and `fpbtree_stats`, as plain C-language functions: they own no destructor, so errors pass whole.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::fmt::Arguments;
 
 use fpbtree_engine::key::{Key, Lane};
@@ -36,13 +36,22 @@ mod raw {
         pub fn cstring_to_text(text: *const core::ffi::c_char) -> *mut pg_sys::text;
         pub fn try_relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
         pub fn relation_close(relation: Relation, mode: LOCKMODE);
-        pub fn IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
         pub fn BuildIndexInfo(index: Relation) -> *mut IndexInfo;
         pub fn RegisterSnapshot(snapshot: pg_sys::Snapshot) -> pg_sys::Snapshot;
         pub fn UnregisterSnapshot(snapshot: pg_sys::Snapshot);
         pub fn GetTransactionSnapshot() -> pg_sys::Snapshot;
+        pub fn GetUserIdAndSecContext(user: *mut Oid, context: *mut c_int);
+        pub fn SetUserIdAndSecContext(user: Oid, context: c_int);
+        pub fn NewGUCNestLevel() -> c_int;
+        pub fn AtEOXact_GUC(commits: bool, level: c_int);
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        pub fn RestrictSearchPath();
+        pub fn GetRecoveryPauseState() -> c_int;
     }
 }
+
+/// What `GetRecoveryPauseState` says of a standby whose replay rests.
+const RECOVERY_PAUSED: c_int = 2;
 
 /// Declares a function of the calling convention "version 1".
 macro_rules! version_1 {
@@ -74,24 +83,22 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens an index of ours, table first, or raises what is wrong with the argument.
+    /// Opens an index of ours, table first, or raises what is wrong with the argument. The caller's privilege is looked
+    /// at before a lock is waited for that others would then wait behind.
     unsafe fn new(index: Oid, lock: u32, privilege: Privilege) -> Opened {
         let lock = lock as LOCKMODE;
         // SAFETY: catalog lookups and locks, as amcheck takes them.
         unsafe {
-            let heap = raw::IndexGetRelation(index, true);
-            if heap == Oid::INVALID {
-                not_an_index(index);
-            }
+            let rel = open_ours(index, pg_sys::AccessShareLock as LOCKMODE);
+            let heap = (*(*rel).rd_index).indrelid;
+            check_privilege(&privilege, rel);
+            raw::relation_close(rel, pg_sys::AccessShareLock as LOCKMODE);
             let table = server::raw::table_open(heap, lock);
-            let rel = raw::try_relation_open(index, lock);
-            if rel.is_null() {
+            let rel = open_ours(index, lock);
+            if (*(*rel).rd_index).indrelid != heap {
                 gone(index);
             }
-            if !is_ours(rel) {
-                not_ours(rel);
-            }
-            check_privilege(&privilege, rel, table);
+            check_privilege(&privilege, rel);
             check_usable(rel);
             Opened { heap: table, index: rel, lock }
         }
@@ -120,15 +127,18 @@ unsafe fn is_ours(rel: Relation) -> bool {
 
 type AmBuild = unsafe extern "C-unwind" fn(Relation, Relation, *mut IndexInfo) -> *mut pg_sys::IndexBuildResult;
 
-/// The relation is not there, or is not an index at all.
-unsafe fn not_an_index(oid: Oid) -> ! {
-    // SAFETY: catalog lookups.
+/// Opens an index of ours.
+unsafe fn open_ours(index: Oid, lock: LOCKMODE) -> Relation {
+    // SAFETY: catalog lookups and a lock.
     unsafe {
-        let rel = raw::try_relation_open(oid, pg_sys::AccessShareLock as LOCKMODE);
+        let rel = raw::try_relation_open(index, lock);
         if rel.is_null() {
-            gone(oid);
+            gone(index);
         }
-        not_ours(rel)
+        if !is_ours(rel) {
+            not_ours(rel);
+        }
+        rel
     }
 }
 
@@ -150,10 +160,10 @@ unsafe fn not_ours(rel: Relation) -> ! {
     server::raise(ERRCODE_WRONG_OBJECT_TYPE, format_args!("\"{}\" is not an fpbtree index", Name(rel)), None, None)
 }
 
-unsafe fn check_privilege(privilege: &Privilege, index: Relation, table: Relation) {
+unsafe fn check_privilege(privilege: &Privilege, index: Relation) {
     // SAFETY: catalog lookups.
     unsafe {
-        let user = pg_sys::GetUserId();
+        let (user, table) = (pg_sys::GetUserId(), (*(*index).rd_index).indrelid);
         match privilege {
             Privilege::Own if !owns((*index).rd_id, user) => server::raise(
                 ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -161,9 +171,9 @@ unsafe fn check_privilege(privilege: &Privilege, index: Relation, table: Relatio
                 None,
                 None,
             ),
-            Privilege::Read if !may_read((*table).rd_id, user) => server::raise(
+            Privilege::Read if !may_read(table, user) => server::raise(
                 ERRCODE_INSUFFICIENT_PRIVILEGE,
-                format_args!("permission denied for table {}", Name(table)),
+                format_args!("permission denied for the table of index {}", Name(index)),
                 None,
                 None,
             ),
@@ -261,8 +271,18 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
         let rows = Rows::new(call);
-        // As amcheck's parent check: nobody writes meanwhile. A standby can only lock against DDL, and replays on.
+        // As amcheck's parent check: nobody writes meanwhile. A standby cannot take such a lock; there replay is to rest.
         let lock = if pg_sys::RecoveryInProgress() { pg_sys::AccessShareLock } else { pg_sys::ShareLock };
+        if pg_sys::RecoveryInProgress() && raw::GetRecoveryPauseState() != RECOVERY_PAUSED {
+            server::raise(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format_args!("cannot check an index while WAL is being replayed"),
+                None,
+                Some(format_args!(
+                    "Pause replay with pg_wal_replay_pause(), check, and go on with pg_wal_replay_resume()."
+                )),
+            );
+        }
         let opened = Opened::new(index, lock, Privilege::Own);
         let index = Index::of(opened.index);
         with_lane!(index.shape.lane_kind(), L => {
@@ -323,10 +343,53 @@ impl<L: Lane> Checker<'_, L> {
             (*info).ii_ExclusionOps = core::ptr::null_mut();
             (*info).ii_ExclusionProcs = core::ptr::null_mut();
             (*info).ii_ExclusionStrats = core::ptr::null_mut();
+            let uses_one_snapshot = pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as c_int;
+            if uses_one_snapshot && (*(*opened.index).rd_index).indcheckxmin {
+                server::raise(
+                    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format_args!("index \"{}\" may be newer than this transaction's snapshot", Name(opened.index)),
+                    None,
+                    Some(format_args!("Check it in a READ COMMITTED transaction.")),
+                );
+            }
+            let caller = Caller::become_owner(opened.heap);
             let snapshot = raw::RegisterSnapshot(raw::GetTransactionSnapshot());
             let state = (&raw mut *self).cast::<c_void>();
             server::table_index_check_scan(opened.heap, opened.index, info, snapshot, Some(find::<L>), state);
             raw::UnregisterSnapshot(snapshot);
+            caller.restore();
+        }
+    }
+}
+
+/// Who called, while the code of index expressions and predicates runs as the table's owner: it is the owner's code.
+struct Caller {
+    user: Oid,
+    context: c_int,
+    settings: c_int,
+}
+
+impl Caller {
+    /// Goes on as the table's owner, who can change no setting for good. An error restores the caller by itself.
+    unsafe fn become_owner(table: Relation) -> Caller {
+        let (mut user, mut context) = (Oid::INVALID, 0);
+        // SAFETY: as amcheck and REINDEX do.
+        unsafe {
+            raw::GetUserIdAndSecContext(&mut user, &mut context);
+            let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as c_int;
+            raw::SetUserIdAndSecContext((*(*table).rd_rel).relowner, restricted);
+            let settings = raw::NewGUCNestLevel();
+            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            raw::RestrictSearchPath();
+            Caller { user, context, settings }
+        }
+    }
+
+    unsafe fn restore(self) {
+        // SAFETY: as above.
+        unsafe {
+            raw::AtEOXact_GUC(false, self.settings);
+            raw::SetUserIdAndSecContext(self.user, self.context);
         }
     }
 }

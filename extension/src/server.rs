@@ -76,6 +76,7 @@ pub mod raw {
         pub fn XLogRegisterBufData(id: u8, data: *const c_void, length: u32);
         pub fn XLogInsert(manager: u8, info: u8) -> XLogRecPtr;
         pub fn gistGetFakeLSN(rel: Relation) -> XLogRecPtr;
+        pub static wal_consistency_checking: *const bool;
         pub fn log_newpage_buffer(buffer: Buffer, standard: bool) -> XLogRecPtr;
         pub fn log_newpage_range(
             rel: Relation,
@@ -271,6 +272,17 @@ pub fn check_for_interrupts() {
         if (&raw const pg_sys::InterruptPending).read_volatile() != 0 {
             raw::ProcessInterrupts();
         }
+    }
+}
+
+/// Whether redo compares pages with those that generic records left (`wal_consistency_checking`). It cannot tell hint
+/// bits, which are not logged, from damage: they are not set then.
+#[inline]
+pub fn generic_records_are_compared() -> bool {
+    // SAFETY: the server's own setting, an array with an element for each resource manager once it has started.
+    unsafe {
+        let compared = raw::wal_consistency_checking;
+        !compared.is_null() && *compared.add(pg_sys::RmgrIds::RM_GENERIC_ID as usize)
     }
 }
 

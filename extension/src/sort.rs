@@ -76,6 +76,8 @@ struct Run<I> {
     next: usize,
     /// Items still in the file.
     left: usize,
+    /// How many of them are read at a time.
+    piece: usize,
 }
 
 /// Collects entries and gives them back in order. Plain memory in the current memory context, no destructor: after an
@@ -135,7 +137,14 @@ impl<L: Sortable> Sorter<L> {
         }
         let chunk = &mut self.items[self.chunk..self.count];
         chunk.sort_unstable();
-        let run = Run { file: core::ptr::null_mut(), items: chunk.as_mut_ptr(), count: chunk.len(), next: 0, left: 0 };
+        let run = Run {
+            file: core::ptr::null_mut(),
+            items: chunk.as_mut_ptr(),
+            count: chunk.len(),
+            next: 0,
+            left: 0,
+            piece: 0,
+        };
         // SAFETY: as the constructor.
         unsafe { self.add_run(run) };
         self.chunk = self.count;
@@ -174,7 +183,7 @@ impl<L: Sortable> Sorter<L> {
             merge.free();
             self.run_count = in_memory;
             (self.count, self.chunk) = (0, 0);
-            self.add_run(Run { file, items: core::ptr::null_mut(), count: 0, next: 0, left: count });
+            self.add_run(Run { file, items: core::ptr::null_mut(), count: 0, next: 0, left: count, piece: 0 });
         }
     }
 
@@ -186,8 +195,14 @@ impl<L: Sortable> Sorter<L> {
         // SAFETY: as the constructor.
         unsafe {
             self.end_chunk();
+            // The pieces of the files together take no more than the entries did.
+            let piece = (self.items.len() / self.run_count.max(1)).clamp(READ_AHEAD / 64, READ_AHEAD);
+            if self.runs[..self.run_count].iter().all(|run| !run.file.is_null()) {
+                free_array(core::mem::take(&mut self.items));
+            }
             for run in self.runs[..self.run_count].iter_mut().filter(|run| !run.file.is_null()) {
-                run.items = zeroed_array::<L::Item>(READ_AHEAD).as_mut_ptr();
+                run.items = zeroed_array::<L::Item>(piece).as_mut_ptr();
+                run.piece = piece;
                 if raw::BufFileSeek(run.file, 0, 0, 0) != 0 {
                     unreadable();
                 }
@@ -203,7 +218,9 @@ impl<L: Sortable> Sorter<L> {
                 }
             }
             merge.free();
-            free_array(core::mem::take(&mut self.items));
+            if !self.items.is_empty() {
+                free_array(core::mem::take(&mut self.items));
+            }
             for run in self.runs[..self.run_count].iter().filter(|run| !run.file.is_null()) {
                 raw::BufFileClose(run.file);
             }
@@ -232,7 +249,7 @@ impl<I: Copy> Run<I> {
                 if self.left == 0 {
                     return None;
                 }
-                let count = self.left.min(READ_AHEAD);
+                let count = self.left.min(self.piece);
                 let size = count * size_of::<I>();
                 if raw::BufFileRead(self.file, self.items.cast(), size) != size {
                     unreadable();

@@ -247,6 +247,8 @@ impl<'a> PageMut<'a> {
     pub fn insert(&mut self, place: Position, lane: u128, tail: Tail, child: Block) {
         let (node, slot) = (place.node as usize, place.slot as usize);
         if self.nodes() == 0 {
+            // On a sound page no lines are used; on a damaged one the node must still have room.
+            self.set_lines(self.layout.first_node_line());
             self.add_node(0, lane);
         }
         let count = self.count(node);

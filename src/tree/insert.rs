@@ -50,6 +50,10 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
             }
             self.grow_root(pin)?;
             pin = self.writable_page(entry.key(), level)?;
+            if level == 0 {
+                // A reader may have come to the new leaf before us.
+                self.store.note_insert(pin);
+            }
         }
     }
 
