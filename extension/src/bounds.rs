@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 use crate::column::{self, Room, image};
 pub use crate::exact::{Neighbours, Range};
 use crate::memory::zeroed_array;
-use crate::{exact, handler, server};
+use crate::{exact, server};
 
 /// What a local time and its moment differ by is less than this, in seconds: no zone has a week.
 const MOST_OFFSET: i64 = 7 * DAY;
@@ -99,7 +99,7 @@ unsafe fn by_function(order: ColumnOrder, subtype: Oid, arg: Datum) -> Neighbour
 unsafe fn comparison(order: ColumnOrder, subtype: Oid, arg: Datum) -> impl FnMut(u128) -> Ordering {
     // SAFETY: a function of two arguments of these types, called as the server's fmgr is. FmgrInfo may start as zeros.
     let mut info: FmgrInfo = unsafe {
-        let function = server::raw::get_opfamily_proc(order.family, order.input, subtype, handler::ORDER_FUNCTION);
+        let function = server::raw::get_opfamily_proc(order.family, order.input, subtype, column::ORDER_FUNCTION);
         if function == Oid::INVALID {
             refuse(order, subtype);
         }

@@ -4,13 +4,17 @@ use fpbtree_engine::key::{Column, ColumnType, KeyShape};
 use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
-use crate::handler;
 use crate::server::{self, Name};
 
 /// `pg_index.indoption`: DESC.
 const OPTION_DESCENDING: i16 = 1;
 /// `pg_index.indoption`: NULLS FIRST.
 const OPTION_NULLS_FIRST: i16 = 2;
+
+/// Support function 1: the order.
+pub const ORDER_FUNCTION: i16 = 1;
+/// The numbers up to this one keep btree's meaning, on every version (it has 6 from 18 on).
+pub const SUPPORT_FUNCTIONS: u16 = 6;
 
 /// The type that a comparison function (support function 1) orders, if its values fit a lane.
 pub fn column_type(order: Oid) -> Option<ColumnType> {
@@ -44,7 +48,7 @@ pub unsafe fn index_shape(rel: Relation) -> KeyShape {
     // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
     unsafe {
         let count = (*(*rel).rd_index).indnkeyatts as usize;
-        let orders = |c: usize| *(*rel).rd_support.add(c * handler::SUPPORT_FUNCTIONS as usize);
+        let orders = |c: usize| *(*rel).rd_support.add(c * SUPPORT_FUNCTIONS as usize);
         let filler = Column { ty: ColumnType::Bool, descending: false, nulls_first: false };
         let mut columns = [filler; KeyShape::MAX_COLUMNS];
         for (c, column) in columns.iter_mut().enumerate().take(count) {

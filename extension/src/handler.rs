@@ -6,15 +6,12 @@ use pgrx::PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION;
 use pgrx::pg_sys::{self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexPath, Oid, PlannerInfo, Selectivity};
 use pgrx::{PgLogLevel, pg_guard};
 
+use crate::column::{ORDER_FUNCTION, SUPPORT_FUNCTIONS};
 use crate::server::{self, raw};
 use crate::{build, column, index, insert, options, scan, vacuum};
 
-/// Support function 1: the order.
-pub const ORDER_FUNCTION: i16 = 1;
 /// Support function 5: options of an operator class.
 const OPTIONS_FUNCTION: u16 = 5;
-/// The numbers up to this one keep btree's meaning, on every version (it has 6 from 18 on).
-pub const SUPPORT_FUNCTIONS: u16 = 6;
 
 /// What we can do, and how it is called.
 const ROUTINE: IndexAmRoutine = IndexAmRoutine {

@@ -18,6 +18,7 @@ mod scan;
 mod server;
 mod sort;
 mod store;
+mod tuple;
 mod vacuum;
 
 pgrx::pg_module_magic!();
