@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use fpbtree_engine::change::Change;
 use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Geometry, LogKind, Meta};
+use fpbtree_engine::page::{Geometry, LogKind, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::{MemoryStore, Pin};
 use fpbtree_engine::store::{Block, Mode, PageBytes, PageStore, Result};
@@ -33,9 +33,27 @@ struct Busy<L> {
     interruptions: Cell<usize>,
     /// Pages that others deleted.
     deleted: Cell<usize>,
+    /// Where serializable conflicts were looked for last.
+    checked: Cell<Block>,
 }
 
 impl<L: Lane> Busy<L> {
+    fn new(pages: &[PageBytes], geometry: Geometry, seed: u64, spread: u128) -> Self {
+        Busy {
+            store: MemoryStore::new(pages, 8000),
+            geometry,
+            random: RefCell::new(StdRng::seed_from_u64(seed)),
+            passing: RefCell::default(),
+            spread,
+            locks: Cell::new(0),
+            pins: Cell::new(0),
+            vacuuming: Cell::new(false),
+            interruptions: Cell::new(0),
+            deleted: Cell::new(0),
+            checked: Cell::new(0),
+        }
+    }
+
     /// A number less than `sides`.
     fn roll(&self, sides: u32) -> u32 {
         self.random.borrow_mut().random_range(0..sides)
@@ -139,6 +157,10 @@ impl<L: Lane> PageStore for Busy<L> {
     }
 
     fn check_interrupts(&self) {}
+
+    fn note_insert(&self, pin: Pin) {
+        self.checked.set(self.store.block(pin));
+    }
 }
 
 /// Scans, to and fro: the lasting rows come in order, each when its turn is.
@@ -182,18 +204,7 @@ fn interleave<L: Lane>(seed: u64, geometry: Geometry, spread: u128) {
         (0..150).map(|at| key::<L>(lane(at), at)).map(|(lane, tail)| Key::new(lane, tail)).collect();
     lasting.sort_unstable();
     let pages = load(&meta, 80, lasting.iter().map(|key| (key.lane, key.tail)));
-    let busy = Busy::<L> {
-        store: MemoryStore::new(&pages, 8000),
-        geometry,
-        random: RefCell::new(StdRng::seed_from_u64(seed)),
-        passing: RefCell::default(),
-        spread,
-        locks: Cell::new(0),
-        pins: Cell::new(0),
-        vacuuming: Cell::new(false),
-        interruptions: Cell::new(0),
-        deleted: Cell::new(0),
-    };
+    let busy = Busy::<L>::new(&pages, geometry, seed, spread);
     let tree = Tree::<_, L>::new(&busy, &busy.geometry);
     for _ in 0..60 {
         let operation = busy.roll(4);
@@ -243,5 +254,23 @@ fn with_few_keys() {
     for seed in 10..16 {
         interleave::<u64>(seed, small::<u64>(), 4);
         interleave::<u128>(seed, small::<u128>(), 20);
+    }
+}
+
+/// A writer looks for serializable conflicts on a leaf, also when the root stops being one under its hands: a reader may
+/// have come to the new leaf meanwhile.
+#[test]
+fn conflicts_are_looked_for_on_leaves() {
+    let geometry = small::<u64>();
+    let meta = Meta { shape: one_column::<u64>(), geometry, log: LogKind::Generic };
+    // Now we, now others come upon the full root.
+    for seed in 0..20 {
+        let busy = Busy::<u64>::new(&load::<u64>(&meta, 80, core::iter::empty()), geometry, seed, 1 << 60);
+        for at in 0..50 {
+            let (lane, tail) = key(u128::from(at), at);
+            Tree::<_, u64>::new(&busy, &busy.geometry).insert(lane, tail, 90).unwrap();
+            let page = busy.store.copy(busy.checked.get());
+            assert_eq!(Page::<u64>::open(&page, &geometry, busy.checked.get()).unwrap().level(), 0, "row {at}");
+        }
     }
 }
