@@ -301,6 +301,16 @@ SELECT * FROM harness.problem ORDER BY test, query LIMIT 20;
 \set ECHO none
 SELECT 'DROP TABLE ' || string_agg('o_' || replace(name, ' ', '_'), ', ') FROM orders \gexec
 \set ECHO all
+-- A build that does not fit in memory: sorted runs in files, merged.
+SET maintenance_work_mem = '1MB';
+CREATE TABLE spilled AS SELECT hashint4(i) AS v, hashint8(i)::int8 AS w, md5(i::text)::uuid AS u FROM generate_series(1, 300000) i;
+CREATE INDEX spilled_v ON spilled USING fpbtree (v);
+CREATE INDEX spilled_w ON spilled USING fpbtree (w DESC);
+CREATE INDEX spilled_u ON spilled USING fpbtree (u);
+SELECT i AS index, (SELECT count(*) FROM fpbtree_check(i::regclass, true)) AS problems, entries
+  FROM unnest('{spilled_v,spilled_w,spilled_u}'::text[]) i, LATERAL fpbtree_stats(i::regclass);
+RESET maintenance_work_mem;
+DROP TABLE spilled;
 DROP MATERIALIZED VIEW view;
 DROP TABLE orders, size, clustered, before, partial, expression, failing, part, part_2, unlogged, copied, exclusive, same, queue;
 DROP FUNCTION check_table;
