@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 
-from measure import NESTED_LOOP, NO_OTHER_SCAN
+from measure import KINDS, METHODS, NESTED_LOOP, NO_OTHER_SCAN
 
 FIGURES = {}
+HALF = "half of the rows"
+PROBE_NOTE = f"{HALF}, a tenth as many probes"
 
 
 @dataclass
 class Figure:
-    """How a figure is named, judged and shown; `weight` is about how long it takes, for the progress bar."""
+    """How a figure is named, judged and shown.
+
+    `weight` is about how long it takes, for the progress bar; `until` the last major version its target is for."""
 
     name: str
     what: str
@@ -18,64 +22,133 @@ class Figure:
     target: float | None
     weight: float
     note: str
+    until: int | None
+
+    def target_on(self, version):
+        return None if self.until and version > self.until else self.target
 
 
-def figure(name, what, target=None, unit="ms", weight=1.0, note=""):
+def figure(name, what, target=None, unit="ms", weight=1.0, note="", until=None):
     """Registers a function from a Bench to {method: samples}."""
     def register(measure):
-        FIGURES[name] = Figure(name, what, measure, unit, target, weight, note)
+        FIGURES[name] = Figure(name, what, measure, unit, target, weight, note, until)
         return measure
     return register
 
 
-@figure("probe", "nested-loop index-only probe of 1 M random keys", target=0.50, weight=40)
-def probe(bench):
-    bench.session.query("CREATE TABLE IF NOT EXISTS probes (k int4)")
-    bench.session.query("TRUNCATE probes")
-    bench.session.query("INSERT INTO probes SELECT hashint4((1 + (hashint8extended(g, 1) & 9223372036854775807)"
-                        f" % {bench.rows})::int4) FROM generate_series(1, 1000000) g")
-    bench.session.query("VACUUM (FREEZE, ANALYZE) probes")
-    statements = {}
-    for method in ("fpbtree", "btree"):
-        table = bench.indexed("int4", method)
-        statements[method] = f"SELECT count(t.k) FROM probes p JOIN {table} t ON t.k = p.k"
+def time_probes(bench, kind, count):
+    """A nested loop that looks up that many random rows, each by an index-only scan."""
+    bench.sample("probes", kind, count)
+    condition = " AND ".join(f"t.{column} = p.{column}" for column in KINDS[kind].columns)
+    tables = {method: bench.indexed(kind, method) for method in METHODS}
+    statements = {method: f"SELECT count(t.k) FROM probes p JOIN {table} t ON {condition}"
+                  for method, table in tables.items()}
     # The outer table must be read by a sequential scan, having no index: switching those off only makes it dear.
     bench.session.set(**NESTED_LOOP)
     for method, statement in statements.items():
-        bench.expect_plan(statement, f"int4_{method}_k", "Nested Loop", "Index Only Scan")
+        bench.expect_plan(statement, f"{tables[method]}_k", "Nested Loop", "Index Only Scan")
     return bench.alternate(lambda method, _: bench.session.time(statements[method]))
+
+
+@figure("probe", "nested-loop index-only probe of 1 M random keys", target=0.50, weight=40)
+def probe(bench):
+    return time_probes(bench, "int4", 1_000_000)
+
+
+@figure("probe_text", "nested-loop index-only probe of random e-mail addresses, text C", target=0.60, weight=20,
+        note=PROBE_NOTE)
+def probe_text(bench):
+    return time_probes(bench, "email", bench.rows // 10)
+
+
+@figure("probe_icu", "nested-loop index-only probe of random e-mail addresses, text en-x-icu", target=0.85, weight=32,
+        note=PROBE_NOTE)
+def probe_icu(bench):
+    return time_probes(bench, "email_icu", bench.rows // 10)
+
+
+@figure("probe_numeric", "nested-loop index-only probe of random numeric keys", target=0.60, weight=24, note=PROBE_NOTE)
+def probe_numeric(bench):
+    return time_probes(bench, "numeric", bench.rows // 10)
+
+
+@figure("probe_pair", "nested-loop index-only probe of random (int4, text C) keys", target=0.60, weight=24,
+        note=PROBE_NOTE)
+def probe_pair(bench):
+    return time_probes(bench, "int4_text", bench.rows // 10)
 
 
 @figure("range", "index-only count(*) of all rows", target=0.85, weight=6)
 def range_scan(bench):
-    tables = {method: bench.indexed("int4", method) for method in ("fpbtree", "btree")}
+    tables = {method: bench.indexed("int4", method) for method in METHODS}
     bench.session.set(**NO_OTHER_SCAN)
     for table in tables.values():
         bench.expect_plan(f"SELECT count(*) FROM {table}", f"{table}_k", "Index Only Scan")
     return bench.alternate(lambda method, _: bench.session.time(f"SELECT count(*) FROM {tables[method]}"))
 
 
+@figure("skip_scan", "count(*) where b = $1, index on (a int4 of 100 values, b int4)", target=0.05, weight=10, until=17,
+        note="btree skips too from 18 on, so no target there")
+def skip_scan(bench):
+    tables = {method: bench.indexed("int4_int4", method) for method in METHODS}
+    bench.session.set(**NO_OTHER_SCAN)
+
+    def statement(method, number):
+        return f"SELECT count(*) FROM {tables[method]} WHERE b = hashint4({number + 1})"
+    for method, table in tables.items():
+        bench.expect_plan(statement(method, 0), f"{table}_k", "Index Only Scan")
+    return bench.alternate(lambda method, number: bench.session.time(statement(method, number)))
+
+
+def measure_size(bench, kind):
+    return bench.once(lambda method: bench.size(bench.indexed(kind, method)))
+
+
 @figure("size_int4", "size of an int4 index, built at fill 90", target=0.56, unit="bytes", weight=0.1)
 def size_int4(bench):
-    return bench.once(lambda method: bench.size(bench.indexed("int4", method)))
+    return measure_size(bench, "int4")
 
 
 @figure("size_int8", "size of an int8 index, built at fill 90", target=0.76, unit="bytes", weight=6)
 def size_int8(bench):
-    return bench.once(lambda method: bench.size(bench.indexed("int8", method)))
+    return measure_size(bench, "int8")
 
 
 @figure("size_uuid", "size of a uuid index, built at fill 90", target=0.86, unit="bytes", weight=10)
 def size_uuid(bench):
-    return bench.once(lambda method: bench.size(bench.indexed("uuid", method)))
+    return measure_size(bench, "uuid")
 
 
-@figure("size_int4_random", "size of an int4 index grown by random inserts", target=0.62, unit="bytes", weight=14)
+@figure("size_email", "size of an index on e-mail addresses, text C, built at fill 90", target=0.90, unit="bytes",
+        weight=0.1, note=HALF)
+def size_email(bench):
+    return measure_size(bench, "email")
+
+
+@figure("size_url", "size of an index on URLs with long common prefixes, text C, built at fill 90", target=0.60,
+        unit="bytes", weight=12, note=HALF)
+def size_url(bench):
+    return measure_size(bench, "url")
+
+
+@figure("size_md5", "size of an index on md5 in hex, text C, built at fill 90", target=0.90, unit="bytes", weight=8,
+        note=HALF)
+def size_md5(bench):
+    return measure_size(bench, "md5")
+
+
+@figure("size_duplicates", "size of an index on 1,000 distinct int4, built at fill 90", target=1.0, unit="bytes",
+        weight=3, note="three tenths of the rows")
+def size_duplicates(bench):
+    return measure_size(bench, "duplicates")
+
+
+@figure("size_int4_random", "size of an int4 index grown by random inserts", target=0.62, unit="bytes", weight=20)
 def size_int4_random(bench):
     def grow(method):
         table = f"grown_{method}"
-        bench.session.query(f"CREATE TABLE {table} (k int4)")
-        bench.create_index(table, method)
+        bench.create_table(table, "int4")
+        bench.create_index(table, "int4", method)
         bench.insert(table, "int4", 1, bench.rows)
         size = bench.size(table)
         bench.session.query(f"DROP TABLE {table}")
@@ -83,7 +156,7 @@ def size_int4_random(bench):
     return bench.once(grow)
 
 
-@figure("insert_random", "random inserts, the index's share", target=1.5, weight=40,
+@figure("insert_random", "random inserts, the index's share", target=1.5, weight=22,
         note="each run appends a tenth of the rows; time with the index less time without")
 def insert_random(bench):
     for arm in ("none", "fpbtree", "btree"):
@@ -97,27 +170,33 @@ def insert_random(bench):
     return bench.share(run)
 
 
-def time_build(bench, memory):
+def time_build(bench, kind, memory):
     """CREATE INDEX on a table that has no other index, alternating."""
-    for method in ("fpbtree", "btree"):
-        bench.fill(f"build_{method}", "int4", "none")
+    for method in METHODS:
+        bench.fill(f"build_{method}", kind, "none")
     bench.session.set(maintenance_work_mem=memory)
 
     def run(method, _):
         bench.session.query(f"DROP INDEX IF EXISTS build_{method}_k")
         bench.session.query("CHECKPOINT")
-        return bench.create_index(f"build_{method}", method)
+        return bench.create_index(f"build_{method}", kind, method)
     return bench.alternate(run)
 
 
 @figure("build", "CREATE INDEX, serial, maintenance_work_mem 1 GB", target=0.7, weight=30)
 def build(bench):
-    return time_build(bench, "1GB")
+    return time_build(bench, "int4", "1GB")
 
 
 @figure("build_64mb", "CREATE INDEX, serial, maintenance_work_mem 64 MB", weight=30)
 def build_64mb(bench):
-    return time_build(bench, "64MB")
+    return time_build(bench, "int4", "64MB")
+
+
+@figure("build_text", "CREATE INDEX on e-mail addresses, text C, serial, maintenance_work_mem 1 GB", target=0.9,
+        weight=30, note=HALF)
+def build_text(bench):
+    return time_build(bench, "email", "1GB")
 
 
 @figure("vacuum", "VACUUM after deleting 30 % at random, the index's share", target=1.0, weight=60,

@@ -11,11 +11,72 @@ METHODS = ("fpbtree", "btree")
 # The arms of a figure that is about an index's share: what is left when the work without an index is taken off.
 ARMS = ("none", *METHODS)
 
-# The i-th key of each type: random, and the same in every table and run.
-KEYS = {
-    "int4": "hashint4(i::int4)",
-    "int8": "hashint8extended(i, 0)",
-    "uuid": "md5(i::text)::uuid",
+# What e-mail addresses and URLs are made of.
+FIRST_NAMES = """alice amelia andrew anna arthur ben carla charles chloe chris claire daniel david diana edward elena
+    emily emma eric eva felix frank george grace hannah harry helen henry ian irene jack jacob james jane jason john
+    julia karen kevin laura leo linda lucas maria mark martin mary michael nina noah oliver oscar paul peter rachel
+    robert rose samuel sarah simon sofia thomas victor william""".split()
+SURNAME_STARTS = """ald ash beck black brad brook burn carl clay crow dal el fair good green hal hart hill hol king
+    lang law mar mill nor ox red rock stan thorn wal whit""".split()
+SURNAME_ENDS = """bank bell berg bourne bridge brook bury by cott dale den don field ford gate ham hurst ley low man
+    mere more ridge shaw smith son stead ton well wick wood worth""".split()
+DOMAINS = """example.com example.net example.org mail.example.com post.example.net students.example.edu
+    inbox.example.org consulting.example.co.uk""".split()
+SHOPS = """www.example.com/en/store www.example.com/de/store www.example.com/fr/store shop.example.org/catalogue
+    shop.example.net/products market.example.com/offers outlet.example.org/items www.example.co.uk/all""".split()
+SECTIONS = """baby-and-toddler beauty-and-care bicycles books-and-magazines camping cars-and-parts computers
+    do-it-yourself fashion garden-and-patio home-and-living kitchen-and-dining music office-supplies pets
+    toys-and-games""".split()
+ADJECTIVES = """adjustable basic black blue classic compact cordless deluxe digital double electric extra-large
+    folding green handmade heavy-duty indoor light magnetic mini natural organic outdoor portable premium professional
+    red refurbished silent solid waterproof wireless""".split()
+NOUNS = """adapter backpack bag battery blanket bottle bowl box brush cable camera case chair charger clock cover
+    cushion desk filter frame heater holder kettle lamp lock mat mirror rack shelf stand table tray""".split()
+
+
+def below(limit, seed):
+    """A number of row i, from 0 to limit - 1: another one for another seed."""
+    return f"((hashint8extended(i, {seed}) & 9223372036854775807) % {limit})"
+
+
+def pick(words, seed):
+    """One of the words, for row i."""
+    return f"('{{{','.join(words)}}}'::text[])[1 + {below(len(words), seed)}]"
+
+
+def text(*parts):
+    """The parts, SQL expressions, as one text."""
+    return f"concat({', '.join(parts)})"
+
+
+EMAIL = text(pick(FIRST_NAMES, 11), "'.'", pick(SURNAME_STARTS, 12), pick(SURNAME_ENDS, 13), below(10_000, 14), "'@'",
+             pick(DOMAINS, 15))
+URL = text("'https://'", pick(SHOPS, 21), "'/'", pick(SECTIONS, 22), "'/'", pick(ADJECTIVES, 23), "'-'",
+           pick(NOUNS, 24), "'?id='", below(1_000_000_000, 25))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A table's columns, which are its index's too, its i-th row, and its share of the benchmark's rows."""
+
+    columns: dict
+    row: str
+    share: float = 1.0
+
+
+# Every row is random, and the same in every table and run.
+KINDS = {
+    "int4": Kind({"k": "int4"}, "hashint4(i::int4)"),
+    "int8": Kind({"k": "int8"}, "hashint8extended(i, 0)"),
+    "uuid": Kind({"k": "uuid"}, "md5(i::text)::uuid"),
+    "email": Kind({"k": 'text COLLATE "C"'}, EMAIL, share=0.5),
+    "email_icu": Kind({"k": 'text COLLATE "en-x-icu"'}, EMAIL, share=0.5),
+    "url": Kind({"k": 'text COLLATE "C"'}, URL, share=0.5),
+    "md5": Kind({"k": 'text COLLATE "C"'}, "md5(i::text)", share=0.5),
+    "numeric": Kind({"k": "numeric"}, f"{below(100_000_000_000, 31)} * 0.01", share=0.5),
+    "int4_text": Kind({"a": "int4", "k": 'text COLLATE "C"'}, f"{below(10_000, 41)}, {EMAIL}", share=0.5),
+    "duplicates": Kind({"k": "int4"}, below(1_000, 51), share=0.3),
+    "int4_int4": Kind({"a": "int4", "b": "int4"}, f"{below(100, 61)}, hashint4(i::int4)"),
 }
 
 NO_OTHER_SCAN = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
@@ -94,31 +155,49 @@ class Bench:
     def __post_init__(self):
         self.session = self.server.session()
         self.session.query("CREATE EXTENSION fpbtree")
+        self.version = int(self.session.query("SHOW server_version_num")) // 10000
 
-    def indexed(self, key, method):
+    def rows_of(self, kind):
+        return int(self.rows * KINDS[kind].share)
+
+    def indexed(self, kind, method):
         """A table of all rows with one index, vacuumed; made when first asked for. Not to be changed by figures."""
-        table = f"{key}_{method}"
+        table = f"{kind}_{method}"
         if table not in self.ready:
-            self.fill(table, key, method)
+            self.fill(table, kind, method)
             self.session.query(f"VACUUM (FREEZE, ANALYZE) {table}")
             self.ready.add(table)
         return table
 
-    def fill(self, table, key, method):
-        """(Re)creates a table k of all rows; method `none` means without an index."""
+    def create_table(self, table, kind):
+        """(Re)creates a table, empty and without an index."""
+        columns = ", ".join(f"{name} {definition}" for name, definition in KINDS[kind].columns.items())
         self.session.query(f"DROP TABLE IF EXISTS {table}")
-        self.session.query(f"CREATE TABLE {table} (k {key})")
-        self.insert(table, key, 1, self.rows)
+        self.session.query(f"CREATE TABLE {table} ({columns})")
+
+    def fill(self, table, kind, method):
+        """(Re)creates a table of all rows; method `none` means without an index."""
+        self.create_table(table, kind)
+        self.insert(table, kind, 1, self.rows_of(kind))
         if method != "none":
-            self.create_index(table, method)
+            self.create_index(table, kind, method)
 
-    def insert(self, table, key, first, last):
-        """Appends keys first..last; returns the milliseconds."""
-        return self.session.time(f"INSERT INTO {table} SELECT {KEYS[key]} FROM generate_series({first}, {last}) i")
+    def insert(self, table, kind, first, last):
+        """Appends rows first..last; returns the milliseconds."""
+        rows = f"SELECT {KINDS[kind].row} FROM generate_series({first}, {last}) i"
+        return self.session.time(f"INSERT INTO {table} {rows}")
 
-    def create_index(self, table, method):
-        """Builds the index on k at fillfactor 90; returns the milliseconds."""
-        return self.session.time(f"CREATE INDEX {table}_k ON {table} USING {method} (k) WITH (fillfactor = 90)")
+    def sample(self, table, kind, count):
+        """(Re)creates a table of that many rows, each of them one of all rows at random, vacuumed."""
+        self.create_table(table, kind)
+        numbers = f"SELECT 1 + {below(self.rows_of(kind), 1)} AS i FROM generate_series(1, {count}) i"
+        self.session.query(f"INSERT INTO {table} SELECT {KINDS[kind].row} FROM ({numbers}) numbers")
+        self.session.query(f"VACUUM (FREEZE, ANALYZE) {table}")
+
+    def create_index(self, table, kind, method):
+        """Builds the index on all columns at fillfactor 90; returns the milliseconds."""
+        columns = ", ".join(KINDS[kind].columns)
+        return self.session.time(f"CREATE INDEX {table}_k ON {table} USING {method} ({columns}) WITH (fillfactor = 90)")
 
     def size(self, table):
         return int(self.session.query(f"SELECT pg_relation_size('{table}_k')"))

@@ -14,90 +14,190 @@ CREATE ACCESS METHOD fpbtree TYPE INDEX HANDLER fpbtree_handler;
 COMMENT ON ACCESS METHOD fpbtree IS 'disk-first fractal prefetching B+-tree index access method';
 
 /*
- * Operator families: copies of btree's, every member of them. Half a family would not only do less: on PostgreSQL 18
- * it would make plans of btree indexes worse. What the server knows of btree is read from its own catalogs, so the
- * copies are complete on every version.
+ * Operator families: copies of btree's, under the same names in the same schemas, every member of them. Half a family
+ * would not only do less: on PostgreSQL 18 it would make plans of btree indexes worse. What the server knows of btree is
+ * read from its own catalogs, so the copies are complete on every version, and of any extension.
  *
- * Only catalog objects and qualified names are used: whatever schema the extension is created in cannot interfere.
+ * These functions find what they name in pg_catalog alone: no other schema can interfere.
  */
-DO $mirror$
+CREATE FUNCTION fpbtree_missing_members(family pg_catalog.oid)
+RETURNS TABLE (lefttype pg_catalog.oid, righttype pg_catalog.oid, member pg_catalog.text)
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $missing$
+    WITH copy AS (
+        SELECT c.oid
+        FROM pg_opfamily f
+            JOIN pg_opfamily c ON (c.opfname, c.opfnamespace) = (f.opfname, f.opfnamespace)
+            JOIN pg_am a ON a.oid = c.opfmethod
+        WHERE f.oid = family AND a.amname = 'fpbtree'
+    )
+    SELECT o.amoplefttype, o.amoprighttype, format('OPERATOR %s %s', o.amopstrategy, o.amopopr::regoperator)
+    FROM pg_amop o
+    WHERE o.amopfamily = family
+        AND NOT EXISTS (
+            SELECT FROM pg_amop m
+            WHERE m.amopfamily = (TABLE copy)
+                AND (m.amoplefttype, m.amoprighttype, m.amopstrategy, m.amopopr)
+                    = (o.amoplefttype, o.amoprighttype, o.amopstrategy, o.amopopr))
+    UNION ALL
+    /* With the types: only for btree does the server find them out by itself. */
+    SELECT f.amproclefttype, f.amprocrighttype,
+        format('FUNCTION %s (%s, %s) %s', f.amprocnum,
+            f.amproclefttype::regtype, f.amprocrighttype::regtype, f.amproc::oid::regprocedure)
+    FROM pg_amproc f
+    WHERE f.amprocfamily = family
+        AND NOT EXISTS (
+            SELECT FROM pg_amproc m
+            WHERE m.amprocfamily = (TABLE copy)
+                AND (m.amproclefttype, m.amprocrighttype, m.amprocnum, m.amproc::oid)
+                    = (f.amproclefttype, f.amprocrighttype, f.amprocnum, f.amproc::oid))
+$missing$;
+
+COMMENT ON FUNCTION fpbtree_missing_members(pg_catalog.oid) IS
+    'what fpbtree''s copy of a btree operator family lacks, as ALTER OPERATOR FAMILY ... ADD takes it';
+
+CREATE FUNCTION fpbtree_mirror(family pg_catalog.oid)
+RETURNS TABLE (kind pg_catalog.text, name pg_catalog.text, action pg_catalog.text)
+LANGUAGE plpgsql STRICT
+SET search_path = pg_catalog, pg_temp
+AS $mirror$
 DECLARE
-    family pg_catalog.pg_opfamily;
+    method CONSTANT oid := (SELECT a.oid FROM pg_am a WHERE a.amname = 'fpbtree');
+    original pg_opfamily;
     class record;
-    members pg_catalog.text;
+    members text;
 BEGIN
-    FOR family IN
-        SELECT f.*
-        FROM pg_catalog.pg_opfamily f
-            JOIN pg_catalog.pg_am am ON am.oid OPERATOR(pg_catalog.=) f.opfmethod
-        WHERE am.amname OPERATOR(pg_catalog.=) 'btree'
-            AND f.opfnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace
-            AND f.opfname OPERATOR(pg_catalog.=) ANY ('{
-                bool_ops, char_ops, integer_ops, oid_ops, float_ops, datetime_ops, time_ops, money_ops, uuid_ops,
-                macaddr_ops, macaddr8_ops, pg_lsn_ops, xid8_ops}'::pg_catalog.name[])
-        ORDER BY f.oid
+    SELECT f.* INTO STRICT original FROM pg_opfamily f WHERE f.oid = family;
+    kind := 'operator family';
+    name := format('%s.%I', original.opfnamespace::regnamespace, original.opfname);
+
+    IF NOT EXISTS (
+        SELECT FROM pg_opfamily f
+        WHERE (f.opfmethod, f.opfname, f.opfnamespace) = (method, original.opfname, original.opfnamespace))
+    THEN
+        EXECUTE format('CREATE OPERATOR FAMILY %s USING fpbtree', name);
+        action := 'created';
+    ELSIF EXISTS (SELECT FROM @extschema@.fpbtree_missing_members(family)) THEN
+        action := 'extended';
+    END IF;
+    IF action IS NOT NULL THEN
+        RETURN NEXT;
+    END IF;
+
+    /* The classes, each with the members that are about its own type alone. STORAGE is there for a class without any. */
+    FOR class IN
+        SELECT format('%s.%I', c.opcnamespace::regnamespace, c.opcname) AS name,
+            CASE WHEN c.opcdefault THEN 'DEFAULT' END AS is_default,
+            c.opcintype AS type,
+            coalesce(nullif(c.opckeytype, 0), c.opcintype)::regtype AS storage
+        FROM pg_opclass c
+        WHERE c.opcfamily = family
+            AND NOT EXISTS (
+                SELECT FROM pg_opclass m
+                WHERE (m.opcmethod, m.opcname, m.opcnamespace) = (method, c.opcname, c.opcnamespace))
+        ORDER BY c.oid
     LOOP
-        EXECUTE pg_catalog.format('CREATE OPERATOR FAMILY %I USING fpbtree', family.opfname);
-
-        /* The classes, each with the members that are about its own type alone. */
-        FOR class IN
-            SELECT c.opcname, c.opcintype, c.opcdefault
-            FROM pg_catalog.pg_opclass c
-            WHERE c.opcfamily OPERATOR(pg_catalog.=) family.oid
-                AND c.opcnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace
-            ORDER BY c.oid
-        LOOP
-            SELECT pg_catalog.string_agg(m.member, ', ')
-            INTO STRICT members
-            FROM (
-                SELECT pg_catalog.format('OPERATOR %s %I.%s', o.amopstrategy, n.nspname, p.oprname) AS member
-                FROM pg_catalog.pg_amop o
-                    JOIN pg_catalog.pg_operator p ON p.oid OPERATOR(pg_catalog.=) o.amopopr
-                    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.oprnamespace
-                WHERE o.amopfamily OPERATOR(pg_catalog.=) family.oid
-                    AND o.amoplefttype OPERATOR(pg_catalog.=) class.opcintype
-                    AND o.amoprighttype OPERATOR(pg_catalog.=) class.opcintype
-                UNION ALL
-                SELECT pg_catalog.format('FUNCTION %s %s', f.amprocnum, f.amproc::pg_catalog.oid::pg_catalog.regprocedure)
-                FROM pg_catalog.pg_amproc f
-                WHERE f.amprocfamily OPERATOR(pg_catalog.=) family.oid
-                    AND f.amproclefttype OPERATOR(pg_catalog.=) class.opcintype
-                    AND f.amprocrighttype OPERATOR(pg_catalog.=) class.opcintype
-            ) m;
-            EXECUTE pg_catalog.format(
-                'CREATE OPERATOR CLASS %I %s FOR TYPE %s USING fpbtree FAMILY %I AS %s',
-                class.opcname,
-                CASE WHEN class.opcdefault THEN 'DEFAULT' END,
-                class.opcintype::pg_catalog.regtype,
-                family.opfname,
-                members);
-        END LOOP;
-
-        /* The members about two types. */
-        SELECT pg_catalog.string_agg(m.member, ', ')
-        INTO STRICT members
-        FROM (
-            SELECT pg_catalog.format('OPERATOR %s %I.%s (%s, %s)', o.amopstrategy, n.nspname, p.oprname,
-                o.amoplefttype::pg_catalog.regtype, o.amoprighttype::pg_catalog.regtype) AS member
-            FROM pg_catalog.pg_amop o
-                JOIN pg_catalog.pg_operator p ON p.oid OPERATOR(pg_catalog.=) o.amopopr
-                JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.oprnamespace
-            WHERE o.amopfamily OPERATOR(pg_catalog.=) family.oid
-                AND o.amoplefttype OPERATOR(pg_catalog.<>) o.amoprighttype
-            UNION ALL
-            SELECT pg_catalog.format('FUNCTION %s (%s, %s) %s', f.amprocnum,
-                f.amproclefttype::pg_catalog.regtype, f.amprocrighttype::pg_catalog.regtype,
-                f.amproc::pg_catalog.oid::pg_catalog.regprocedure)
-            FROM pg_catalog.pg_amproc f
-            WHERE f.amprocfamily OPERATOR(pg_catalog.=) family.oid
-                AND f.amproclefttype OPERATOR(pg_catalog.<>) f.amprocrighttype
-        ) m;
-        IF members IS NOT NULL THEN
-            EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY %I USING fpbtree ADD %s', family.opfname, members);
-        END IF;
+        SELECT concat_ws(', ', 'STORAGE ' || class.storage, string_agg(m.member, ', '))
+        INTO members
+        FROM @extschema@.fpbtree_missing_members(family) m
+        WHERE m.lefttype = class.type AND m.righttype = class.type;
+        EXECUTE format('CREATE OPERATOR CLASS %s %s FOR TYPE %s USING fpbtree FAMILY %s AS %s',
+            class.name, class.is_default, class.type::regtype, name, members);
+        RETURN QUERY VALUES ('operator class', class.name, 'created');
     END LOOP;
+
+    /* The rest: members about two types, and what a family has gained since. */
+    SELECT string_agg(m.member, ', ') INTO members FROM @extschema@.fpbtree_missing_members(family) m;
+    IF members IS NOT NULL THEN
+        EXECUTE format('ALTER OPERATOR FAMILY %s USING fpbtree ADD %s', name, members);
+    END IF;
 END
 $mirror$;
+
+COMMENT ON FUNCTION fpbtree_mirror(pg_catalog.oid) IS
+    'copies a btree operator family and its classes to fpbtree, or what the copy lacks; see fpbtree_adopt()';
+
+CREATE FUNCTION fpbtree_adopt(VARIADIC names pg_catalog.text[] DEFAULT '{}')
+RETURNS TABLE (kind pg_catalog.text, name pg_catalog.text, action pg_catalog.text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $adopt$
+DECLARE
+    families oid[];
+    wanted text;
+    parts text[];
+    found oid[];
+    family oid;
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = 'permission denied to adopt operator classes',
+            HINT = 'Only a superuser can create operator classes.';
+    END IF;
+    IF names IS NULL OR array_position(names, NULL) IS NOT NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = 'names of operator classes must not be null',
+            HINT = 'Call fpbtree_adopt() without arguments to adopt everything.';
+    END IF;
+
+    IF names = '{}' THEN
+        SELECT array_agg(f.oid ORDER BY f.oid) INTO families
+        FROM pg_opfamily f
+            JOIN pg_am a ON a.oid = f.opfmethod
+        WHERE a.amname = 'btree' AND NOT pg_is_other_temp_schema(f.opfnamespace);
+    END IF;
+
+    FOREACH wanted IN ARRAY names LOOP
+        parts := parse_ident(wanted);
+        IF cardinality(parts) > 2 THEN
+            RAISE invalid_name USING
+                MESSAGE = format('improper operator class name "%s"', wanted),
+                HINT = 'Write the class, or its schema and the class: public.citext_ops.';
+        END IF;
+        /* A family by the name of one of its classes, or by its own. */
+        SELECT array_agg(DISTINCT f.oid) INTO found
+        FROM pg_opfamily f
+            JOIN pg_am a ON a.oid = f.opfmethod
+            CROSS JOIN LATERAL (
+                SELECT f.opfnamespace, f.opfname
+                UNION ALL
+                SELECT c.opcnamespace, c.opcname FROM pg_opclass c WHERE c.opcfamily = f.oid
+            ) AS known (schema, name)
+            JOIN pg_namespace n ON n.oid = known.schema
+        WHERE a.amname = 'btree'
+            AND parts IN (ARRAY[known.name::text], ARRAY[n.nspname::text, known.name::text]);
+        IF found IS NULL THEN
+            RAISE undefined_object USING
+                MESSAGE = format('operator class or family "%s" does not exist for access method "btree"', wanted),
+                HINT = 'Only what btree has can be adopted: \dAc btree lists its classes in psql.';
+        ELSIF cardinality(found) > 1 THEN
+            RAISE ambiguous_function USING
+                MESSAGE = format('operator class name "%s" is not unique', wanted),
+                DETAIL = format('Operator families of that name or with such a class: %s.',
+                    (SELECT string_agg(format('%s.%I', f.opfnamespace::regnamespace, f.opfname), ', ' ORDER BY f.oid)
+                     FROM pg_opfamily f WHERE f.oid = ANY (found))),
+                HINT = 'Put its schema before it.';
+        END IF;
+        families := families || found;
+    END LOOP;
+
+    FOREACH family IN ARRAY families LOOP
+        RETURN QUERY SELECT * FROM @extschema@.fpbtree_mirror(family);
+    END LOOP;
+END
+$adopt$;
+
+COMMENT ON FUNCTION fpbtree_adopt(pg_catalog.text[]) IS
+    'gives fpbtree the btree operator classes named, or all it lacks: one row for each family and class made or extended';
+
+/* All that comes with the server. */
+SELECT pg_catalog.count(mirrored.*)
+FROM pg_catalog.pg_opfamily f
+    JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) f.opfmethod
+    CROSS JOIN LATERAL @extschema@.fpbtree_mirror(f.oid) AS mirrored
+WHERE a.amname OPERATOR(pg_catalog.=) 'btree'
+    AND f.opfnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace;
 
 /* The functions check privileges themselves: which are needed depends on the index. */
 

@@ -2,8 +2,8 @@
 //!
 //! A change covers up to four pages (I8). The forward path and redo both run [`Change::apply`].
 
-use crate::key::{Key, Lane, Tail};
-use crate::page::{PageMut, Position, Ranges};
+use crate::key::{Key, Tail};
+use crate::page::{Cell, PageMut, Position, Ranges};
 use crate::store::{Block, PAGE_SIZE, PageBytes};
 
 /// Most pages one change may touch: the limit of the server's generic records.
@@ -26,6 +26,8 @@ pub enum Edit<'a> {
         tail: Tail,
         /// The child, in an inner page.
         child: Block,
+        /// What the entry has outside its node.
+        cell: Cell<'a>,
     },
     /// An in-page node is split in two.
     SplitNode {
@@ -41,11 +43,8 @@ pub enum Edit<'a> {
         /// The left node.
         left: u8,
     },
-    /// The first entries are spread over the whole page, the rest is forgotten.
-    Repack {
-        /// Entries that stay.
-        keep: u16,
-    },
+    /// The entries are spread over the whole page.
+    Repack,
     /// Entries of one in-page node are removed.
     Remove {
         /// The node.
@@ -68,8 +67,6 @@ pub enum Edit<'a> {
     SetRight(Block),
     /// The low fence changes.
     SetLow(Key<u128>),
-    /// The high fence changes.
-    SetHigh(Key<u128>),
     /// The page is or is no longer split without its parent knowing.
     SetIncomplete(bool),
     /// The page is deleted.
@@ -145,17 +142,16 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
     };
     match *edit {
         Edit::Image(_) => {}
-        Edit::Insert { place, lane, tail, child } => page.insert(place, lane, tail, child),
+        Edit::Insert { place, lane, tail, child, cell } => page.insert(place, lane, tail, child, cell),
         Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
         Edit::Balance { left } => page.balance(left),
-        Edit::Repack { keep } => page.repack(keep as usize),
+        Edit::Repack => page.repack(),
         Edit::Remove { node, mask } => page.remove(node, mask),
         Edit::Purge(nodes) => nodes.iter().for_each(|&(node, mask)| page.remove(node, mask)),
         Edit::SetChild { place, child } => page.set_child(place, child),
         Edit::SetLeft(block) => page.set_left(block),
         Edit::SetRight(block) => page.set_right(block),
         Edit::SetLow(key) => page.set_low(key),
-        Edit::SetHigh(key) => page.set_high(key),
         Edit::SetIncomplete(incomplete) => page.set_incomplete(incomplete),
         Edit::Delete => page.delete(),
     }
@@ -170,10 +166,9 @@ fn edit_fits(edit: &Edit<'_>, bytes: &mut PageBytes) -> bool {
         return false;
     };
     match *edit {
-        Edit::Insert { place, .. } => page.can_insert(place),
+        Edit::Insert { place, cell, .. } => page.can_insert(place, cell),
         Edit::SplitNode { node, keep, .. } => page.can_split(node, keep),
         Edit::Balance { left } => page.has_node(left) && page.has_node(left + 1),
-        Edit::Repack { keep } => keep as usize <= page.entries(),
         Edit::Remove { node, .. } => page.has_node(node),
         Edit::Purge(nodes) => {
             nodes.iter().all(|&(node, _)| page.has_node(node)) && nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
@@ -211,21 +206,19 @@ fn encode_edit(edit: &Edit<'_>, out: &mut Vec<u8>) {
             out.push(1);
             out.extend(image.iter());
         }
-        Edit::Insert { place, lane, tail, child } => {
+        Edit::Insert { place, lane, tail, child, cell } => {
             out.extend([2, place.node, place.slot]);
             out.extend(lane.to_le_bytes());
             out.extend(tail.raw().to_le_bytes());
             out.extend(child.to_le_bytes());
+            encode_cell(cell, out);
         }
         Edit::SplitNode { node, keep, separator } => {
             out.extend([3, node, keep]);
             out.extend(separator.to_le_bytes());
         }
         Edit::Balance { left } => out.extend([4, left]),
-        Edit::Repack { keep } => {
-            out.push(5);
-            out.extend(keep.to_le_bytes());
-        }
+        Edit::Repack => out.push(5),
         Edit::Remove { node, mask } => {
             out.extend([6, 1, node]);
             out.extend(mask.to_le_bytes());
@@ -253,12 +246,25 @@ fn encode_edit(edit: &Edit<'_>, out: &mut Vec<u8>) {
             out.push(10);
             key(out, fence);
         }
-        Edit::SetHigh(fence) => {
-            out.push(11);
-            key(out, fence);
+        Edit::SetIncomplete(incomplete) => out.extend([11, u8::from(incomplete)]),
+        Edit::Delete => out.push(12),
+    }
+}
+
+fn encode_cell(cell: Cell<'_>, out: &mut Vec<u8>) {
+    match cell {
+        Cell::None => out.push(0),
+        Cell::Shared(at) => {
+            out.push(1);
+            out.extend(at.to_le_bytes());
         }
-        Edit::SetIncomplete(incomplete) => out.extend([12, u8::from(incomplete)]),
-        Edit::Delete => out.push(13),
+        Cell::New { rest, extra } => {
+            out.push(2);
+            out.extend((rest.len() as u16).to_le_bytes());
+            out.extend((extra.len() as u16).to_le_bytes());
+            out.extend(rest);
+            out.extend(extra);
+        }
     }
 }
 
@@ -273,7 +279,25 @@ pub struct Decoded {
 enum OwnedEdit {
     Image(Box<PageBytes>),
     Purge(Vec<(u8, u64)>),
+    /// An insertion, and the two parts of its own cell.
+    Insert(Edit<'static>, Vec<u8>, Vec<u8>),
     Plain(Edit<'static>),
+}
+
+impl OwnedEdit {
+    fn lend(&self) -> Edit<'_> {
+        match self {
+            OwnedEdit::Image(image) => Edit::Image(image),
+            OwnedEdit::Purge(nodes) => Edit::Purge(nodes),
+            OwnedEdit::Plain(edit) => *edit,
+            OwnedEdit::Insert(edit, rest, extra) => match *edit {
+                Edit::Insert { place, lane, tail, child, .. } => {
+                    Edit::Insert { place, lane, tail, child, cell: Cell::New { rest, extra } }
+                }
+                other => other,
+            },
+        }
+    }
 }
 
 impl Decoded {
@@ -298,12 +322,7 @@ impl Decoded {
         change.blocks[..self.blocks.len()].copy_from_slice(&self.blocks);
         change.block_count = self.blocks.len();
         for (at, (index, edit)) in self.edits.iter().enumerate() {
-            let edit = match edit {
-                OwnedEdit::Image(image) => Edit::Image(image),
-                OwnedEdit::Purge(nodes) => Edit::Purge(nodes),
-                OwnedEdit::Plain(edit) => *edit,
-            };
-            change.edits[at] = (*index, edit);
+            change.edits[at] = (*index, edit.lend());
         }
         change.edit_count = self.edits.len();
         change
@@ -340,6 +359,27 @@ impl Reader<'_> {
         self.take().map(u128::from_le_bytes)
     }
 
+    fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
+        let (front, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(front.to_vec())
+    }
+
+    fn insertion(&mut self) -> Option<OwnedEdit> {
+        let (place, lane) = (self.place()?, self.u128()?);
+        let (tail, child) = (Tail::from_raw(self.u64()?), self.u32()?);
+        let plain = |cell| Edit::Insert { place, lane, tail, child, cell };
+        match self.u8()? {
+            0 => Some(OwnedEdit::Plain(plain(Cell::None))),
+            1 => Some(OwnedEdit::Plain(plain(Cell::Shared(self.u16()?)))),
+            2 => {
+                let (rest, extra) = (self.u16()? as usize, self.u16()? as usize);
+                Some(OwnedEdit::Insert(plain(Cell::None), self.bytes(rest)?, self.bytes(extra)?))
+            }
+            _ => None,
+        }
+    }
+
     fn place(&mut self) -> Option<Position> {
         Some(Position { node: self.u8()?, slot: self.u8()? })
     }
@@ -351,15 +391,10 @@ impl Reader<'_> {
     fn edit(&mut self) -> Option<OwnedEdit> {
         let plain = match self.u8()? {
             1 => return Some(OwnedEdit::Image(Box::new(self.take::<PAGE_SIZE>()?))),
-            2 => Edit::Insert {
-                place: self.place()?,
-                lane: self.u128()?,
-                tail: Tail::from_raw(self.u64()?),
-                child: self.u32()?,
-            },
+            2 => return self.insertion(),
             3 => Edit::SplitNode { node: self.u8()?, keep: self.u8()?, separator: self.u128()? },
             4 => Edit::Balance { left: self.u8()? },
-            5 => Edit::Repack { keep: self.u16()? },
+            5 => Edit::Repack,
             6 => {
                 let count = self.u8()?;
                 let nodes = (0..count).map(|_| Some((self.u8()?, self.u64()?))).collect::<Option<Vec<_>>>()?;
@@ -369,16 +404,10 @@ impl Reader<'_> {
             8 => Edit::SetLeft(self.u32()?),
             9 => Edit::SetRight(self.u32()?),
             10 => Edit::SetLow(self.key()?),
-            11 => Edit::SetHigh(self.key()?),
-            12 => Edit::SetIncomplete(self.u8()? != 0),
-            13 => Edit::Delete,
+            11 => Edit::SetIncomplete(self.u8()? != 0),
+            12 => Edit::Delete,
             _ => return None,
         };
         Some(OwnedEdit::Plain(plain))
     }
-}
-
-/// An insertion of a typed entry.
-pub fn insert<'a, L: Lane>(place: Position, lane: L, tail: Tail, child: Block) -> Edit<'a> {
-    Edit::Insert { place, lane: lane.to_u128(), tail, child }
 }

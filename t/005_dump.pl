@@ -100,6 +100,88 @@ SELECT count(*) FROM pg_amop f JOIN pg_am a ON a.oid = f.amopmethod
 SQL
 cmp_ok($node->safe_psql('again', q{SELECT count(*) FROM pg_amop f JOIN pg_am a ON a.oid = f.amopmethod WHERE a.amname = 'fpbtree'}), '>', 150, 'and loses nothing');
 
+# Adopted classes are the user's objects: dumped, and restored after what they are made of, whatever its name.
+$node->safe_psql('postgres', 'CREATE DATABASE adopted');
+$node->safe_psql('adopted', <<'SQL');
+CREATE EXTENSION fpbtree;
+CREATE SCHEMA "a schema";
+CREATE EXTENSION citext SCHEMA "a schema";
+CREATE EXTENSION ltree;
+CREATE EXTENSION seg;
+CREATE SCHEMA zoo;
+CREATE TYPE zoo.tag;
+CREATE FUNCTION zoo.tag_in(cstring) RETURNS zoo.tag IMMUTABLE STRICT LANGUAGE internal AS 'int4in';
+CREATE FUNCTION zoo.tag_out(zoo.tag) RETURNS cstring IMMUTABLE STRICT LANGUAGE internal AS 'int4out';
+CREATE TYPE zoo.tag (INPUT = zoo.tag_in, OUTPUT = zoo.tag_out, LIKE = int4);
+CREATE FUNCTION zoo.tag_lt(zoo.tag, zoo.tag) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4lt';
+CREATE FUNCTION zoo.tag_le(zoo.tag, zoo.tag) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4le';
+CREATE FUNCTION zoo.tag_eq(zoo.tag, zoo.tag) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4eq';
+CREATE FUNCTION zoo.tag_ge(zoo.tag, zoo.tag) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4ge';
+CREATE FUNCTION zoo.tag_gt(zoo.tag, zoo.tag) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4gt';
+CREATE FUNCTION zoo.tag_cmp(zoo.tag, zoo.tag) RETURNS int IMMUTABLE STRICT LANGUAGE internal AS 'btint4cmp';
+CREATE OPERATOR zoo.< (LEFTARG = zoo.tag, RIGHTARG = zoo.tag, FUNCTION = zoo.tag_lt);
+CREATE OPERATOR zoo.<= (LEFTARG = zoo.tag, RIGHTARG = zoo.tag, FUNCTION = zoo.tag_le);
+CREATE OPERATOR zoo.= (LEFTARG = zoo.tag, RIGHTARG = zoo.tag, FUNCTION = zoo.tag_eq);
+CREATE OPERATOR zoo.>= (LEFTARG = zoo.tag, RIGHTARG = zoo.tag, FUNCTION = zoo.tag_ge);
+CREATE OPERATOR zoo.> (LEFTARG = zoo.tag, RIGHTARG = zoo.tag, FUNCTION = zoo.tag_gt);
+CREATE OPERATOR CLASS zoo.tag_ops DEFAULT FOR TYPE zoo.tag USING btree AS OPERATOR 1 zoo.<, OPERATOR 2 zoo.<=, OPERATOR 3 zoo.=,
+	OPERATOR 4 zoo.>=, OPERATOR 5 zoo.>, FUNCTION 1 zoo.tag_cmp(zoo.tag, zoo.tag);
+CREATE OPERATOR FAMILY zoo."Mixed" USING btree;
+CREATE OPERATOR CLASS zoo.mixed4 FOR TYPE int4 USING btree FAMILY zoo."Mixed" AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =,
+	OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int4, int4);
+CREATE OPERATOR CLASS public.mixed8 FOR TYPE int8 USING btree FAMILY zoo."Mixed" AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =,
+	OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint8cmp(int8, int8), FUNCTION 4 btequalimage(oid);
+SELECT fpbtree_adopt();
+ALTER OPERATOR FAMILY zoo."Mixed" USING btree ADD OPERATOR 1 < (int4, int8), OPERATOR 2 <= (int4, int8), OPERATOR 3 = (int4, int8),
+	OPERATOR 4 >= (int4, int8), OPERATOR 5 > (int4, int8), FUNCTION 1 (int4, int8) btint48cmp(int4, int8);
+SELECT fpbtree_adopt('zoo.mixed4');
+CREATE TABLE used AS SELECT i AS v, i::int8 AS w FROM generate_series(1, 2000) i;
+CREATE INDEX used_v ON used USING fpbtree (v zoo.mixed4, w DESC);
+CREATE INDEX used_w ON used USING fpbtree (w mixed8);
+SQL
+
+# Families with their classes and members, and what those depend on.
+my $families = <<'SQL';
+SELECT f.opfnamespace::regnamespace::text, f.opfname,
+       (SELECT string_agg(format('%s.%s %s %s %s', opcnamespace::regnamespace, opcname, opcintype::regtype, opcdefault, opckeytype), ', ' ORDER BY opcname)
+          FROM pg_opclass WHERE opcfamily = f.oid),
+       (SELECT string_agg(format('%s %s %s', amopstrategy, amopopr::regoperator, (SELECT string_agg(deptype::text, '' ORDER BY deptype) FROM pg_depend WHERE objid = o.oid)), ', '
+               ORDER BY amoplefttype::regtype::text, amoprighttype::regtype::text, amopstrategy) FROM pg_amop o WHERE amopfamily = f.oid),
+       (SELECT string_agg(format('%s %s %s', amprocnum, amproc::oid::regprocedure, (SELECT string_agg(deptype::text, '' ORDER BY deptype) FROM pg_depend WHERE objid = p.oid)), ', '
+               ORDER BY amproclefttype::regtype::text, amprocrighttype::regtype::text, amprocnum) FROM pg_amproc p WHERE amprocfamily = f.oid)
+  FROM pg_opfamily f JOIN pg_am a ON a.oid = f.opfmethod WHERE a.amname = 'fpbtree' ORDER BY 1, 2
+SQL
+my $adopted = $node->safe_psql('adopted', $families);
+like($adopted, qr/^zoo\|Mixed\|/m, 'adopted');
+like($adopted, qr/^"a schema"\|citext_pattern_ops\|/m, 'adopted: of an extension');
+command_ok([ 'pg_dump', @connection, '-f', "$file.3", 'adopted' ], 'pg_dump of adopted classes');
+$dump = slurp_file("$file.3");
+like($dump, qr/^CREATE OPERATOR CLASS zoo\.tag_ops\n\s+DEFAULT FOR TYPE zoo\.tag USING fpbtree/m, 'a class is dumped');
+like($dump, qr/^CREATE OPERATOR CLASS public\.seg_ops\n\s+DEFAULT FOR TYPE public\.seg USING fpbtree/m, 'a class for an extension\'s type is dumped');
+unlike($dump, qr/OPERATOR (CLASS|FAMILY) pg_catalog\./, 'the extension\'s own are not');
+$node->safe_psql('postgres', 'CREATE DATABASE adopted2; CREATE DATABASE adopted3');
+command_ok([ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-q', @connection, '-f', "$file.3", '-o', '/dev/null', 'adopted2' ], 'restore of adopted classes');
+is($node->safe_psql('adopted2', $families), $adopted, 'restored: the same families');
+is($node->safe_psql('adopted2', 'SELECT * FROM fpbtree_adopt()'), '', 'restored: nothing is left to adopt');
+command_ok([ 'pg_dump', @connection, '-F', 'directory', '-f', "$directory.3", 'adopted2' ], 'pg_dump again');
+command_ok([ 'pg_restore', @connection, '-j', '2', '-e', '-d', 'adopted3', "$directory.3" ], 'pg_restore with two jobs');
+is($node->safe_psql('adopted3', $families), $adopted, 'restored in parallel: the same families');
+is($node->safe_psql('adopted3', 'SELECT pg_get_indexdef(oid) FROM (SELECT indexrelid AS oid FROM pg_index WHERE indrelid = \'used\'::regclass) i ORDER BY 1'),
+	"CREATE INDEX used_v ON public.used USING fpbtree (v zoo.mixed4, w DESC)\nCREATE INDEX used_w ON public.used USING fpbtree (w mixed8)",
+	'restored in parallel: the same indexes');
+is($node->safe_psql('adopted3', "SELECT count(*) FROM fpbtree_check('used_v', true)"), '0', 'restored in parallel: sound');
+is($node->safe_psql('adopted3', 'SET enable_seqscan = off; SELECT count(*) FROM used WHERE v < 100::int8'), '99', 'restored in parallel: answers');
+
+# Their extensions go only with them, and fpbtree only with them.
+($status, $out, $err) = $node->psql('adopted3', "\\set VERBOSITY sqlstate\nDROP EXTENSION ltree");
+like($err, qr/2BP01/, 'an extension is not dropped from under an adopted class');
+($status, $out, $err) = $node->psql('adopted3', "\\set VERBOSITY sqlstate\nDROP EXTENSION fpbtree");
+like($err, qr/2BP01/, 'nor fpbtree');
+$node->safe_psql('adopted3', 'DROP EXTENSION fpbtree CASCADE');
+is($node->safe_psql('adopted3', q{SELECT count(*) FROM pg_opfamily f WHERE NOT EXISTS (SELECT FROM pg_am a WHERE a.oid = f.opfmethod)}), '0', 'CASCADE takes the families along');
+$node->safe_psql('adopted3', 'CREATE EXTENSION fpbtree; SELECT fpbtree_adopt()');
+is($node->safe_psql('adopted3', $families), $adopted, 'created and adopted again: the same families');
+
 # Only who may create an extension may create this one.
 $node->safe_psql('postgres', 'CREATE ROLE nobody LOGIN; CREATE DATABASE theirs OWNER nobody');
 ($status, $out, $err) = $node->psql('theirs', "\\set VERBOSITY sqlstate\nSET ROLE nobody;\nCREATE EXTENSION fpbtree");

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{LogKind, Meta};
+use fpbtree_engine::page::Meta;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
@@ -72,7 +72,8 @@ fn read<L: Lane + Send + Sync>(
     stop: &AtomicBool,
 ) -> usize {
     let (mut matches, mut scans) = (Box::new(Matches::new()), 0);
-    let selection = Selection::new(&meta.shape);
+    let shape = shape_of(meta);
+    let selection = Selection::new(&shape);
     while !stop.load(Ordering::Relaxed) {
         let mut cursor = Cursor::new(direction);
         let (mut expected, mut last) = (lasting.iter(), None);
@@ -130,7 +131,7 @@ fn write<L: Lane + Send + Sync>(tree: Shared<'_, L>, thread: u32, spread: u128, 
 
 fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
     let _watch = Watch::start(time);
-    let meta = Meta { shape: one_column::<L>(), geometry: small::<L>(), log: LogKind::Generic };
+    let meta = exact(one_column::<L>(), small::<L>());
     let lasting = lasting::<L>(1500, spread);
     let pages = load(&meta, 70, lasting.iter().map(|key| (key.lane, key.tail)));
     let store = MemoryStore::new(&pages, 30_000);
@@ -187,7 +188,7 @@ impl<L: Lane> Bed<L> {
     fn vacuum_at_last(&mut self, mut is_dead: impl FnMut(Tail) -> bool) {
         self.model.retain(|key| !is_dead(key.tail));
         self.tree().vacuum(&mut is_dead, &mut |_, _| {}).unwrap();
-        assert_eq!(problems(self.tree(), &self.meta.shape), Vec::<String>::new());
+        assert_eq!(problems(self.tree(), &shape_of(&self.meta)), Vec::<String>::new());
         assert!(entries(self.tree()).iter().map(|entry| entry.key()).eq(self.model.iter().copied()));
         assert!(self.store.is_quiet());
     }

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{LogKind, Meta, Page};
+use fpbtree_engine::page::Page;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
 use fpbtree_engine::store::memory::{Form, MemoryStore};
 use fpbtree_engine::store::{Block, PageStore};
@@ -22,7 +22,7 @@ struct Moment<L> {
 
 /// Insertions of all kinds and removals, with hints or without; and what the tree held between them.
 fn history<L: Lane>(random: &mut StdRng, operations: usize, hints: bool) -> (Bed<L>, Vec<Moment<L>>) {
-    let meta = Meta { shape: one_column::<L>(), geometry: small::<L>(), log: LogKind::Generic };
+    let meta = exact(one_column::<L>(), small::<L>());
     let mut bed = Bed::<L>::with(meta, |pages| MemoryStore::logging(pages, ROOM));
     let mut moments = vec![Moment { lsn: 0, keys: BTreeSet::new() }];
     for at in 0..operations {
@@ -50,7 +50,7 @@ fn history<L: Lane>(random: &mut StdRng, operations: usize, hints: bool) -> (Bed
 
 /// Marks some entries dead. They are not, which no test here minds.
 fn hint_some<L: Lane>(bed: &Bed<L>, random: &mut StdRng) {
-    let shape = bed.meta.shape;
+    let shape = shape_of(&bed.meta);
     let (mut cursor, mut matches) = (Cursor::new(Direction::Forward), Box::new(Matches::new()));
     while let Some(pin) = cursor.read_page(bed.tree(), &Selection::new(&shape), false, &mut matches).unwrap() {
         let places: Vec<u16> =
@@ -63,7 +63,7 @@ fn hint_some<L: Lane>(bed: &Bed<L>, random: &mut StdRng) {
 /// Checks a recovered store, and what it holds: all that was there before the operation that was cut off, and no more
 /// than after it.
 fn check<L: Lane>(bed: &mut Bed<L>, before: &BTreeSet<Key<L>>, after: &BTreeSet<Key<L>>) {
-    assert_eq!(problems(bed.tree(), &bed.meta.shape), Vec::<String>::new());
+    assert_eq!(problems(bed.tree(), &shape_of(&bed.meta)), Vec::<String>::new());
     let found: BTreeSet<Key<L>> = entries(bed.tree()).iter().map(|entry| entry.key()).collect();
     let (fewest, most): (BTreeSet<_>, BTreeSet<_>) =
         (before.intersection(after).copied().collect(), before.union(after).copied().collect());
@@ -139,7 +139,7 @@ fn live_on<L: Lane>(mut bed: Bed<L>, cut_off: &[CutOff<L>], random: &mut StdRng)
         bed.insert(some_key(random, 1 << 30));
     }
     bed.vacuum(|tail| tail.block().is_multiple_of(2));
-    assert_eq!(problems(bed.tree(), &bed.meta.shape), Vec::<String>::new());
+    assert_eq!(problems(bed.tree(), &shape_of(&bed.meta)), Vec::<String>::new());
     assert!(entries(bed.tree()).iter().map(|entry| entry.key()).eq(bed.model.iter().copied()));
     assert!(bed.store.is_quiet());
 }

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use fpbtree_engine::change::Decoded;
 use fpbtree_engine::key::{Key, Lane};
-use fpbtree_engine::page::{LogKind, Meta, Page, Ranges};
+use fpbtree_engine::page::{Entry, Meta, Page, Ranges};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Block, PAGE_SIZE, PageBytes};
@@ -42,12 +42,13 @@ fn use_it<L: Lane>(store: &mut MemoryStore, meta: &Meta, random: &mut StdRng) {
         let (lane, tail) = some_key::<L>(random, 1 << 20);
         match step {
             0 => {
-                let _ = problems(tree, &meta.shape);
+                let _ = problems(tree, &shape_of(meta));
             }
             1 | 2 => {
                 let direction = [Direction::Forward, Direction::Backward][step - 1];
                 let (mut cursor, mut matches) = (Cursor::<L>::new(direction), Box::new(Matches::new()));
-                let selection = Selection::new(&meta.shape);
+                let shape = shape_of(meta);
+                let selection = Selection::new(&shape);
                 let mut pages = 0;
                 while let Ok(Some(pin)) = cursor.read_page(tree, &selection, false, &mut matches) {
                     fpbtree_engine::store::PageStore::unpin(store, pin);
@@ -74,7 +75,7 @@ fn damage<L: Lane>(tries: u64) {
     for seed in 0..tries {
         let mut random = StdRng::seed_from_u64(seed);
         let geometry = if seed % 3 == 0 { normal::<L>() } else { small::<L>() };
-        let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
+        let meta = exact(one_column::<L>(), geometry);
         // Hardly any entries, too: an empty page has lines that must not be believed.
         let count = if seed % 3 == 0 { [3000, 0, 1][(seed / 3 % 3) as usize] } else { 150 };
         let pages = load::<L>(&meta, 80, (0..count).map(|at| key(u128::from(at / 3), at)));
@@ -84,7 +85,7 @@ fn damage<L: Lane>(tries: u64) {
             let mut page = store.copy(block as Block);
             spoil(&mut random, &mut page, &pages);
             store.damage(block as Block, &page);
-            errors += usize::from(Page::<L>::verify(&page, &geometry, block as Block, Some(true)).is_err());
+            errors += usize::from(Page::<L>::verify(&page, &geometry, block as Block, Some(true), ()).is_err());
             let _ = Meta::read(&page);
         }
         use_it::<L>(&mut store, &meta, &mut random);
@@ -110,22 +111,28 @@ fn damaged_trees_of_u128() {
 /// Every byte of a full page, damaged: most of it is noticed, and all of it can be looked at.
 #[test]
 fn every_byte_damaged_alone() {
-    let meta = Meta { shape: one_column::<u64>(), geometry: normal::<u64>(), log: LogKind::Generic };
+    let meta = exact(one_column::<u64>(), normal::<u64>());
     let pages = load::<u64>(&meta, 100, (0..1500).map(|at| key(u128::from(at), at)));
     let (mut found, mut random) = (0, StdRng::seed_from_u64(8));
     for (block, sound) in pages.iter().enumerate().skip(2).take(2) {
         for at in 24..PAGE_SIZE {
             let mut page = *sound;
             page[at] ^= 1 << random.random_range(0..8);
-            let verified = Page::<u64>::verify(&page, &meta.geometry, block as Block, Some(true));
+            let verified = Page::<u64>::verify(&page, &meta.geometry, block as Block, Some(true), ());
             found += usize::from(verified.is_err());
             let Ok(read) = Page::<u64>::open(&page, &meta.geometry, block as Block) else {
                 continue;
             };
             let key = Key::new(random.random_range(0..1600), fpbtree_engine::key::Tail::MIN);
+            let entry = Entry { key: key.lane, tail: key.tail, child: 2 };
             let place = read.lower_bound(key);
-            let _ =
-                (read.key(place), read.previous(place), read.child_for(key), read.child_before(key), read.plan(key));
+            let _ = (
+                read.key(place),
+                read.previous(place),
+                read.child_for(key),
+                read.child_before(key),
+                read.plan(key, &entry),
+            );
             assert!(read.iter().count() <= meta.geometry.leaf.page_entries().max(meta.geometry.inner.page_entries()));
         }
     }
@@ -136,7 +143,7 @@ fn every_byte_damaged_alone() {
 #[test]
 fn damaged_records() {
     let mut random = StdRng::seed_from_u64(9);
-    let meta = Meta { shape: one_column::<u32>(), geometry: small::<u32>(), log: LogKind::Generic };
+    let meta = exact(one_column::<u32>(), small::<u32>());
     let bed = Bed::<u32>::with(meta, |pages| MemoryStore::logging(pages, 400));
     let mut bed = bed;
     for _ in 0..500 {

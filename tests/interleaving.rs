@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use fpbtree_engine::change::Change;
 use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Geometry, LogKind, Meta, Page};
+use fpbtree_engine::page::{Geometry, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::{MemoryStore, Pin};
 use fpbtree_engine::store::{Block, Mode, PageBytes, PageStore, Result};
@@ -83,10 +83,15 @@ impl<L: Lane> Busy<L> {
 
     /// A row that is not there yet, and now counts as there.
     fn new_row(&self) -> (L, Tail) {
-        let mut random = self.random.borrow_mut();
+        let (mut random, mut passing) = (self.random.borrow_mut(), self.passing.borrow_mut());
         let lane = random.random_range(0..self.spread) * (L::MAX.to_u128() / self.spread);
-        let tail = Tail::new(false, PASSING | random.random_range(0..PASSING), 1, false);
-        self.passing.borrow_mut().insert(Key::new(L::from_u128(lane), tail));
+        let tail = loop {
+            let tail = Tail::new(false, PASSING | random.random_range(0..PASSING), 1, false);
+            if passing.iter().all(|key| key.tail != tail) {
+                break tail;
+            }
+        };
+        passing.insert(Key::new(L::from_u128(lane), tail));
         (L::from_u128(lane), tail)
     }
 }
@@ -166,7 +171,8 @@ impl<L: Lane> PageStore for Busy<L> {
 /// Scans, to and fro: the lasting rows come in order, each when its turn is.
 fn scan_through<L: Lane>(busy: &Busy<L>, meta: &Meta, lasting: &[Key<L>]) {
     let tree = Tree::<_, L>::new(busy, &busy.geometry);
-    let selection = Selection::new(&meta.shape);
+    let shape = shape_of(meta);
+    let selection = Selection::new(&shape);
     let mut matches = Box::new(Matches::new());
     let mut cursor = Cursor::new(if busy.roll(2) == 0 { Direction::Forward } else { Direction::Backward });
     let start = if cursor.direction() == Direction::Forward { 0 } else { lasting.len() };
@@ -198,7 +204,7 @@ fn scan_through<L: Lane>(busy: &Busy<L>, meta: &Meta, lasting: &[Key<L>]) {
 }
 
 fn interleave<L: Lane>(seed: u64, geometry: Geometry, spread: u128) {
-    let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
+    let meta = exact(one_column::<L>(), geometry);
     let lane = |at: u64| u128::from(at) * spread / 150 * (L::MAX.to_u128() / spread);
     let mut lasting: Vec<Key<L>> =
         (0..150).map(|at| key::<L>(lane(at), at)).map(|(lane, tail)| Key::new(lane, tail)).collect();
@@ -206,7 +212,7 @@ fn interleave<L: Lane>(seed: u64, geometry: Geometry, spread: u128) {
     let pages = load(&meta, 80, lasting.iter().map(|key| (key.lane, key.tail)));
     let busy = Busy::<L>::new(&pages, geometry, seed, spread);
     let tree = Tree::<_, L>::new(&busy, &busy.geometry);
-    for _ in 0..60 {
+    for _ in 0..80 {
         let operation = busy.roll(4);
         if operation == 0 {
             busy.vacuuming.set(true);
@@ -229,7 +235,7 @@ fn interleave<L: Lane>(seed: u64, geometry: Geometry, spread: u128) {
         }
         assert_eq!((busy.locks.get(), busy.pins.get()), (0, 0));
         let store = Tree::<_, L>::new(&busy.store, &busy.geometry);
-        assert_eq!(problems(store, &meta.shape), Vec::<String>::new());
+        assert_eq!(problems(store, &shape_of(&meta)), Vec::<String>::new());
         let mut expected: Vec<Key<L>> = busy.passing.borrow().iter().chain(&lasting).copied().collect();
         expected.sort_unstable();
         assert!(
@@ -262,7 +268,7 @@ fn with_few_keys() {
 #[test]
 fn conflicts_are_looked_for_on_leaves() {
     let geometry = small::<u64>();
-    let meta = Meta { shape: one_column::<u64>(), geometry, log: LogKind::Generic };
+    let meta = exact(one_column::<u64>(), geometry);
     // Now we, now others come upon the full root.
     for seed in 0..20 {
         let busy = Busy::<u64>::new(&load::<u64>(&meta, 80, core::iter::empty()), geometry, seed, 1 << 60);

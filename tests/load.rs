@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use fpbtree_engine::key::{Key, Lane};
-use fpbtree_engine::page::{Geometry, LogKind, Meta, Page};
+use fpbtree_engine::page::{Geometry, Meta, Page};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use rand::rngs::StdRng;
@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 
 /// Loads `count` entries, `repeats` to a lane, and checks all there is to check.
 fn loads<L: Lane>(geometry: Geometry, count: usize, repeats: u128, fill: usize) -> Bed<L> {
-    let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
+    let meta = exact(one_column::<L>(), geometry);
     let entry = |at: usize| key::<L>(at as u128 / repeats, at as u64);
     let pages = load(&meta, fill, (0..count).map(entry));
     assert_eq!(Meta::read(&pages[0]), Ok(meta));

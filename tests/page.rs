@@ -4,9 +4,9 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::change::{Change, Decoded, Edit, insert};
+use fpbtree_engine::change::{Change, Decoded, Edit};
 use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, Links, Page, Plan, Position, Ranges, build};
+use fpbtree_engine::page::{Cell, Entry, Geometry, KeySpace, Links, Page, Position, Ranges};
 use fpbtree_engine::store::{Block, PageBytes};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -26,16 +26,17 @@ impl<'g, L: Lane> Sheet<'g, L> {
     fn new(geometry: &'g Geometry, level: u8, right: Block) -> Self {
         let high = if right == 0 { Key::MAX } else { Key::new(L::MAX, Tail::first(true)) };
         let links = Links { level, left: 0, right, low: Key::MIN, high };
-        let first = Entry { lane: L::MIN, tail: Tail::MIN, child: 5 };
+        let first = Entry { key: L::MIN, tail: Tail::MIN, child: 5 };
         let (count, model) = match level {
             0 => (0, BTreeMap::new()),
             _ => (1, BTreeMap::from([(first.key(), first.child)])),
         };
-        Sheet { geometry, bytes: build(geometry, &links, count, [first].into_iter()), model }
+        let bytes = L::build(geometry, &links, count, [first].into_iter()).expect("lanes always fit");
+        Sheet { geometry, bytes, model }
     }
 
     fn page(&self) -> Page<'_, L> {
-        Page::verify(&self.bytes, self.geometry, BLOCK, Some(true)).expect("the page is sound")
+        Page::verify(&self.bytes, self.geometry, BLOCK, Some(true), ()).expect("the page is sound")
     }
 
     /// Makes a change after it went through the log.
@@ -50,25 +51,11 @@ impl<'g, L: Lane> Sheet<'g, L> {
     }
 
     /// Inserts, unless the page is full.
-    fn insert(&mut self, entry: Entry<L>) -> bool {
+    fn insert(&mut self, entry: Entry<'_, L>) -> bool {
         let bytes = self.bytes;
         let page = Page::<L>::open(&bytes, self.geometry, BLOCK).expect("the page can be read");
-        let separator = |node: u8, keep: u8| {
-            let node = page.node(node as usize);
-            if (keep as usize) < node.len() { node.lane(keep as usize) } else { entry.lane }
-        };
-        let change = Change::new(BLOCK);
-        let (change, place) = match page.plan(entry.key()) {
-            Plan::Full => return false,
-            Plan::Insert(place) => (change, place),
-            Plan::Split { node, keep, then } => {
-                let separator = separator(node, keep).to_u128();
-                (change.edit(Edit::SplitNode { node, keep, separator }), then)
-            }
-            Plan::Balance { left, then } => (change.edit(Edit::Balance { left }), then),
-            Plan::Repack { then } => (change.edit(Edit::Repack { keep: page.entries() as u16 }), then),
-        };
-        self.make(change.edit(insert(place, entry.lane, entry.tail, entry.child)));
+        let Some(change) = page.insertion(entry.key(), &entry, Change::new(BLOCK)) else { return false };
+        self.make(change);
         self.model.insert(entry.key(), entry.child);
         true
     }
@@ -85,7 +72,7 @@ impl<'g, L: Lane> Sheet<'g, L> {
                 let stays = page.level() > 0 && (number, slot) == (0, 0);
                 if !stays && is_doomed() {
                     mask |= 1 << slot;
-                    self.model.remove(&node.key(slot));
+                    self.model.remove(&node.entry(slot).key());
                 }
             }
             if mask != 0 {
@@ -141,6 +128,7 @@ fn geometries<L: Lane>() -> Vec<Geometry> {
         LaneKind::U32 => &[[2, 2, 2, 3], [1, 12, 1, 12]],
         LaneKind::U64 => &[[4, 3, 2, 5], [2, 15, 2, 20]],
         LaneKind::U128 => &[[2, 5, 3, 9], [1, 40, 1, 30]],
+        LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
     };
     let chosen = widths.iter().map(|&widths| Geometry::with_widths(L::KIND, BUILD_ID, widths).unwrap());
     chosen.chain([small::<L>(), normal::<L>()]).collect()
@@ -160,7 +148,7 @@ fn pages<L: Lane>() {
                         0 => key(row.into(), row),
                         _ => random_key(&mut random, spread),
                     };
-                    let entry = Entry { lane, tail, child: random.random_range(2..1000) };
+                    let entry = Entry { key: lane, tail, child: random.random_range(2..1000) };
                     if !sheet.model.contains_key(&entry.key()) && !sheet.insert(entry) {
                         let room = geometry.layout(level).page_entries();
                         assert!(sheet.model.len() * 2 >= room, "{} of {room} entries and full", sheet.model.len());
@@ -210,6 +198,9 @@ fn edits_are_read_back_as_written() {
             (0..random.random_range(2..128)).map(|_| (random.random(), random.random())).collect();
         let place = Position { node: random.random(), slot: random.random() };
         let fence = Key::new(random.random(), Tail::from_raw(random.random()));
+        let (rest, extra) = image.split_at(random.random_range(0..3000));
+        let extra = &extra[..random.random_range(0..3000)];
+        let cells = [Cell::None, Cell::Shared(random.random()), Cell::New { rest, extra }];
         let edits = [
             Edit::Image(&image),
             Edit::Insert {
@@ -217,16 +208,16 @@ fn edits_are_read_back_as_written() {
                 lane: random.random(),
                 tail: Tail::from_raw(random.random()),
                 child: random.random(),
+                cell: cells[random.random_range(0..cells.len())],
             },
             Edit::SplitNode { node: random.random(), keep: random.random(), separator: random.random() },
             Edit::Balance { left: random.random() },
-            Edit::Repack { keep: random.random() },
+            Edit::Repack,
             Edit::Purge(&nodes),
             Edit::SetChild { place, child: random.random() },
             Edit::SetLeft(random.random()),
             Edit::SetRight(random.random()),
             Edit::SetLow(fence),
-            Edit::SetHigh(fence),
             Edit::SetIncomplete(random.random()),
             Edit::Delete,
         ];

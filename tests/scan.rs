@@ -5,7 +5,6 @@ mod common;
 
 use common::*;
 use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{LogKind, Meta};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
@@ -177,7 +176,7 @@ struct Index<L> {
 
 impl<L: Lane> Index<L> {
     fn random(random: &mut StdRng, shape: KeyShape, count: u32) -> Index<L> {
-        let meta = Meta { shape, geometry: small::<L>(), log: LogKind::Generic };
+        let meta = exact(shape, small::<L>());
         let mut bed = Bed::<L>::with(meta, |pages| MemoryStore::new(pages, 4000));
         let rows: Vec<Row<L>> = (0..count).map(|number| Row::random(random, &shape, number)).collect();
         for row in &rows {
@@ -219,6 +218,7 @@ macro_rules! with_lane {
             LaneKind::U32 => $function::<u32>($($argument),*),
             LaneKind::U64 => $function::<u64>($($argument),*),
             LaneKind::U128 => $function::<u128>($($argument),*),
+            LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
         }
     };
 }

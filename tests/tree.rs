@@ -153,7 +153,7 @@ fn scans_find_their_range<L: Lane>(geometry: Geometry, count: usize) {
         };
         let (a, b) = (end(), end());
         let (low, high) = (a.min(b), a.max(b));
-        let shape = bed.meta.shape;
+        let shape = shape_of(&bed.meta);
         let mut selection = Selection::new(&shape);
         let nulls = round % 3 == 0;
         if nulls {
@@ -189,7 +189,7 @@ fn dead_hints_hide_entries<L: Lane>(geometry: Geometry, count: usize) {
         }
     }
     bed.check();
-    let shape = bed.meta.shape;
+    let shape = shape_of(&bed.meta);
     let selection = Selection::new(&shape);
     let all = scan(bed.tree(), &selection, Direction::Forward, false);
     assert!(all.iter().eq(&bed.model));
@@ -200,7 +200,7 @@ fn dead_hints_hide_entries<L: Lane>(geometry: Geometry, count: usize) {
 }
 
 fn kill_where<L: Lane>(bed: &Bed<L>, is_dead: impl Fn(&Key<L>) -> bool) {
-    let shape = bed.meta.shape;
+    let shape = shape_of(&bed.meta);
     let selection = Selection::new(&shape);
     let mut cursor = fpbtree_engine::scan::Cursor::new(Direction::Forward);
     let mut matches = Box::new(fpbtree_engine::scan::Matches::new());
@@ -208,7 +208,7 @@ fn kill_where<L: Lane>(bed: &Bed<L>, is_dead: impl Fn(&Key<L>) -> bool) {
         let dead = |at: &usize| is_dead(&Key::new(matches.lane(*at), matches.tail(*at)));
         let places: Vec<u16> = (0..matches.len()).filter(dead).map(|at| matches.place(at)).collect();
         kill(&bed.store, pin, cursor.lsn() + 1, &places);
-        assert!(bed.tree().census().unwrap().dead_entries == 0 || cursor.bound() > Key::MIN);
+        assert!(bed.tree().census().unwrap().dead_entries == 0 || *cursor.bound() > Key::MIN);
         kill(&bed.store, pin, cursor.lsn(), &places);
         bed.store.unpin(pin);
     }

@@ -249,3 +249,17 @@ fn refuse(order: ColumnOrder, subtype: Oid) -> ! {
         None,
     )
 }
+
+/// The fields that compare with an argument as the strategy says: from, to; `None` if there are none.
+#[inline]
+pub fn interval(strategy: u16, Neighbours { floor, ceil }: Neighbours) -> Option<(u128, u128)> {
+    let (low, high) = match u32::from(strategy) {
+        pg_sys::BTLessStrategyNumber => (0, ceil.map_or(Some(u128::MAX), |ceil| ceil.checked_sub(1))?),
+        pg_sys::BTLessEqualStrategyNumber => (0, floor?),
+        pg_sys::BTEqualStrategyNumber => (ceil?, floor?),
+        pg_sys::BTGreaterEqualStrategyNumber => (ceil?, u128::MAX),
+        _ => (floor.map_or(Some(0), |floor| floor.checked_add(1))?, u128::MAX),
+    };
+    (low <= high).then_some((low, high))
+}
+

@@ -3,18 +3,21 @@
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 
-use fpbtree_engine::key::Lane;
-use fpbtree_engine::page::{Geometry, LogKind, Meta};
-use fpbtree_engine::store::{Block, META, PageBytes, ROOT};
+use fpbtree_engine::key::Tail;
+use fpbtree_engine::page::{Entry, Geometry, LogKind, Long, Meta};
+use fpbtree_engine::store::{Block, META, NO_BLOCK, PageBytes, ROOT};
 use fpbtree_engine::tree::load::Loader;
-use pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
+use pgrx::PgLogLevel;
+use pgrx::PgSqlErrorCode::{ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Buffer, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation};
 
-use crate::index::{Index, with_lane};
+use crate::index::Index;
+use crate::keys::{Keyed, with_keys};
 use crate::memory::{self, allocate};
 use crate::server::{self, Name, raw};
-use crate::sort::{Sortable, Sorter};
+use crate::sort::{LongSorter, Sorter};
+use crate::unique::Watch;
 use crate::{column, options};
 
 /// Phases that `pg_stat_progress_create_index` names. The server's own first phase is 1.
@@ -33,10 +36,91 @@ pub unsafe extern "C-unwind" fn ambuildphasename(phase: i64) -> *mut c_char {
     name.as_ptr().cast_mut()
 }
 
+/// A key space whose entries a build can sort.
+trait Sorted: Keyed {
+    /// What sorts them: plain memory in the current memory context.
+    type Sorter;
+
+    /// A sorter that keeps to `memory` bytes.
+    ///
+    /// # Safety
+    /// What the sorter needs is allocated in the current memory context, which is the one of all calls. May raise.
+    unsafe fn sorter(memory: usize) -> Self::Sorter;
+
+    /// Adds a row's entry.
+    ///
+    /// # Safety
+    /// As [`sorter`](Sorted::sorter).
+    unsafe fn add(sorter: &mut Self::Sorter, entry: &Entry<'_, Self>, columns: &Self::Columns);
+
+    /// How many were added.
+    fn total(sorter: &Self::Sorter) -> u64;
+
+    /// Calls `each` with every entry in order.
+    ///
+    /// # Safety
+    /// As [`sorter`](Sorted::sorter).
+    unsafe fn drain(sorter: &mut Self::Sorter, columns: &Self::Columns, each: &mut dyn FnMut(&Entry<'_, Self>));
+}
+
+/// The trait says the same of all exact lanes.
+macro_rules! sorted {
+    ($($lane:ident)*) => {$(
+        impl Sorted for $lane {
+            type Sorter = Sorter<$lane>;
+
+            unsafe fn sorter(memory: usize) -> Sorter<$lane> {
+                // SAFETY: by this function's contract.
+                unsafe { Sorter::new(memory) }
+            }
+
+            #[inline]
+            unsafe fn add(sorter: &mut Sorter<$lane>, entry: &Entry<'_, $lane>, _columns: &Self::Columns) {
+                // SAFETY: by this function's contract.
+                unsafe { sorter.add(entry.key, entry.tail) };
+            }
+
+            fn total(sorter: &Sorter<$lane>) -> u64 {
+                sorter.total()
+            }
+
+            unsafe fn drain(sorter: &mut Sorter<$lane>, _columns: &Self::Columns, each: &mut dyn FnMut(&Entry<'_, $lane>)) {
+                // SAFETY: by this function's contract.
+                unsafe { sorter.drain(&mut |key, tail| each(&Entry { key, tail, child: NO_BLOCK })) };
+            }
+        }
+    )*};
+}
+
+sorted!(u32 u64 u128);
+
+impl Sorted for Long {
+    type Sorter = LongSorter;
+
+    unsafe fn sorter(memory: usize) -> LongSorter {
+        // SAFETY: by this function's contract.
+        unsafe { LongSorter::new(memory) }
+    }
+
+    unsafe fn add(sorter: &mut LongSorter, entry: &Entry<'_, Long>, columns: &Self::Columns) {
+        // SAFETY: by this function's contract.
+        unsafe { sorter.add(entry, Long::order(columns)) };
+    }
+
+    fn total(sorter: &LongSorter) -> u64 {
+        sorter.total()
+    }
+
+    unsafe fn drain(sorter: &mut LongSorter, columns: &Self::Columns, each: &mut dyn FnMut(&Entry<'_, Long>)) {
+        // SAFETY: by this function's contract.
+        unsafe { sorter.drain(Long::order(columns), each) };
+    }
+}
+
 /// What the heap scan's callback is given.
-struct Collector<L: Sortable> {
-    index: Index,
-    sorter: Sorter<L>,
+struct Collector<K: Sorted> {
+    columns: K::Columns,
+    sorter: K::Sorter,
 }
 
 /// The `ambuild` callback.
@@ -53,12 +137,29 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
             );
         }
         let index = new_index(rel);
-        let (heap_tuples, entries) = with_lane!(index.shape.lane_kind(), L => build::<L>(heap, rel, info, index));
+        if (*info).ii_Unique && !raw::ReindexIsProcessingIndex((*rel).rd_id) {
+            warn_of_conflict_clauses(heap, rel);
+        }
+        let (heap_tuples, entries) = with_keys!(index.shape.lane_kind(), K => build::<K>(heap, rel, info, index));
         let result: *mut IndexBuildResult = raw::palloc0(size_of::<IndexBuildResult>()).cast();
         (*result).heap_tuples = heap_tuples;
         (*result).index_tuples = entries as f64;
         result
     }
+}
+
+/// Says what a unique index that is not btree's does to `INSERT … ON CONFLICT` before 18.
+unsafe fn warn_of_conflict_clauses(heap: Relation, rel: Relation) {
+    if cfg!(feature = "pg18") {
+        return;
+    }
+    server::report(
+        PgLogLevel::NOTICE,
+        ERRCODE_SUCCESSFUL_COMPLETION,
+        format_args!("INSERT … ON CONFLICT on table \"{}\" will fail while it has index \"{}\"", Name(heap), Name(rel)),
+        Some(format_args!("Before version 18, PostgreSQL refuses it on a table with a unique index of another method than btree.")),
+        Some(format_args!("Use a btree index, or an exclusion constraint with \"=\", where ON CONFLICT is needed.")),
+    );
 }
 
 /// The `ambuildempty` callback: the init fork of an unlogged index.
@@ -68,8 +169,10 @@ pub unsafe extern "C-unwind" fn ambuildempty(rel: Relation) {
     unsafe {
         let index = new_index(rel);
         server::add_init_page(rel, &meta(&index));
-        with_lane!(index.shape.lane_kind(), L => {
-            new_loader::<L>(&index.geometry, 100).finish(&index.geometry, &mut |_, page| server::add_init_page(rel, page));
+        with_keys!(index.shape.lane_kind(), K => {
+            let columns = K::new_columns(rel, &index);
+            let order = K::order(&columns);
+            new_loader::<K>(100).finish(&index.geometry, order, &mut |_, page| server::add_init_page(rel, page));
         });
     }
 }
@@ -78,7 +181,7 @@ pub unsafe extern "C-unwind" fn ambuildempty(rel: Relation) {
 unsafe fn new_index(rel: Relation) -> Index {
     // SAFETY: an open index of ours.
     unsafe {
-        let shape = column::index_shape(rel);
+        let (shape, _) = column::index_shape(rel);
         let mut id = [0u8; 8];
         if !pg_sys::pg_strong_random(id.as_mut_ptr().cast(), id.len()) {
             server::raise(ERRCODE_INTERNAL_ERROR, format_args!("could not draw a random build id"), None, None);
@@ -92,43 +195,48 @@ fn meta(index: &Index) -> PageBytes {
 }
 
 /// A loader in the current memory context.
-unsafe fn new_loader<L: Lane>(geometry: &Geometry, fill: usize) -> &'static mut Loader<L> {
+unsafe fn new_loader<K: Keyed>(fill: usize) -> &'static mut Loader<K> {
     // SAFETY: new memory of the right size.
     unsafe {
-        let memory = &mut *allocate::<MaybeUninit<Loader<L>>>(pg_sys::CurrentMemoryContext, 1, false);
-        Loader::init(memory, geometry, fill);
+        let memory = &mut *allocate::<MaybeUninit<Loader<K>>>(pg_sys::CurrentMemoryContext, 1, false);
+        Loader::init(memory, fill);
         memory.assume_init_mut()
     }
 }
 
 /// Scans, sorts, loads. Returns how many heap tuples and how many entries there were.
-unsafe fn build<L: Sortable>(heap: Relation, rel: Relation, info: *mut IndexInfo, index: Index) -> (f64, u64) {
+unsafe fn build<K: Sorted>(heap: Relation, rel: Relation, info: *mut IndexInfo, index: Index) -> (f64, u64) {
     // SAFETY: as `ambuild`. The collector lives in this frame and owns no destructor.
     unsafe {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
-        let mut collector = Collector::<L> { index, sorter: Sorter::new(room) };
+        let mut collector = Collector::<K> { columns: K::new_columns(rel, &index), sorter: K::sorter(room) };
         progress(PHASE_SCAN);
         let state = (&raw mut collector).cast();
-        let heap_tuples = server::table_index_build_scan(heap, rel, info, Some(collect::<L>), state);
-        let entries = collector.sorter.total();
+        let heap_tuples = server::table_index_build_scan(heap, rel, info, Some(collect::<K>), state);
+        let entries = K::total(&collector.sorter);
 
         progress(PHASE_LOAD);
         pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL as i32, entries as i64);
-        let geometry = &index.geometry;
-        let loader = new_loader::<L>(geometry, options::fillfactor(rel) as usize);
+        let (geometry, columns) = (&index.geometry, &collector.columns);
+        let order = K::order(columns);
+        let loader = new_loader::<K>(options::fillfactor(rel) as usize);
         let mut writer = Writer { rel, blocks: 0 };
         writer.write(META, &meta(&index));
+        let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
         let mut reported = 0;
-        collector.sorter.drain(&mut |lane, tail| {
-            loader.add(geometry, lane, tail, &mut |block, page| {
-                writer.write(block, page);
-            });
+        K::drain(&mut collector.sorter, columns, &mut |entry| {
+            let lives = !entry.tail.dead();
+            if let Some(watch) = watch.as_mut().filter(|_| lives) {
+                watch.see(rel, heap, columns, entry);
+            }
+            let entry = Entry { tail: entry.tail.alive(), ..*entry };
+            loader.add(geometry, order, &entry, &mut |block, page| writer.write(block, page));
             reported += 1;
             if reported % (1 << 16) == 0 {
                 pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE as i32, reported);
             }
         });
-        loader.finish(geometry, &mut |block, page| writer.write(block, page));
+        loader.finish(geometry, order, &mut |block, page| writer.write(block, page));
         if server::needs_wal(rel) {
             raw::log_newpage_range(rel, MAIN_FORKNUM, META, writer.blocks, true);
         }
@@ -142,21 +250,25 @@ fn progress(phase: i64) {
     unsafe { pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_SUBPHASE as i32, phase) };
 }
 
-/// Adds one heap tuple's entry.
+/// Adds one heap tuple's entry. One that is there only for old snapshots is marked dead until the entry is loaded: it
+/// does not count as a duplicate.
 #[pg_guard]
-unsafe extern "C-unwind" fn collect<L: Sortable>(
+unsafe extern "C-unwind" fn collect<K: Sorted>(
     rel: Relation,
     tid: pg_sys::ItemPointer,
     values: *mut Datum,
     nulls: *mut bool,
-    _alive: bool,
+    alive: bool,
     state: *mut c_void,
 ) {
     // SAFETY: called by the heap scan, with what `build` gave it.
     unsafe {
-        let collector = &mut *state.cast::<Collector<L>>();
-        let (lane, tail) = collector.index.key(rel, values, nulls, tid);
-        collector.sorter.add(L::from_u128(lane), tail);
+        let collector = &mut *state.cast::<Collector<K>>();
+        let row = K::row(&collector.columns, rel, values, nulls, tid);
+        let entry = K::entry(&row);
+        let dead = if alive { 0 } else { Tail::DEAD.into() };
+        let entry = Entry { tail: Tail::from_raw(entry.tail.raw() | dead), ..entry };
+        K::add(&mut collector.sorter, &entry, &collector.columns);
     }
 }
 

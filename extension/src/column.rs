@@ -1,10 +1,10 @@
 //! Columns: which types fit a lane, and how their values look to the server.
 
 use fpbtree_engine::key::{Column, ColumnType, KeyShape};
-use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
+use fpbtree_engine::page::Shape;
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
-use crate::server::{self, Name};
+use crate::keys::LongColumns;
 
 /// `pg_index.indoption`: DESC.
 const OPTION_DESCENDING: i16 = 1;
@@ -40,51 +40,45 @@ pub fn column_type(order: Oid) -> Option<ColumnType> {
     })
 }
 
-/// How the index's columns make a lane. An error is raised if they do not.
+/// How the index's columns make keys: exact lanes if all of them fit, else byte strings, of whose columns more is told.
 ///
 /// # Safety
-/// `rel` is an open index of ours. The caller's frames own no destructors.
-pub unsafe fn index_shape(rel: Relation) -> KeyShape {
+/// `rel` is an open index of ours. May raise: the caller's frames own no destructors.
+pub unsafe fn index_shape(rel: Relation) -> (Shape, Option<LongColumns>) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        match exact_shape(rel) {
+            Some(shape) => (Shape::Exact(shape), None),
+            None => {
+                let columns = LongColumns::new(rel);
+                (Shape::Long(*columns.shape()), Some(columns))
+            }
+        }
+    }
+}
+
+/// How the columns make a lane, if they do, and are all the index has.
+unsafe fn exact_shape(rel: Relation) -> Option<KeyShape> {
     // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
     unsafe {
-        let count = (*(*rel).rd_index).indnkeyatts as usize;
+        let index = &*(*rel).rd_index;
+        if index.indnatts != index.indnkeyatts {
+            return None;
+        }
+        let count = index.indnkeyatts as usize;
         let orders = |c: usize| *(*rel).rd_support.add(c * SUPPORT_FUNCTIONS as usize);
         let filler = Column { ty: ColumnType::Bool, descending: false, nulls_first: false };
         let mut columns = [filler; KeyShape::MAX_COLUMNS];
         for (c, column) in columns.iter_mut().enumerate().take(count) {
             let option = *(*rel).rd_indoption.add(c);
             *column = Column {
-                ty: column_type(orders(c)).unwrap_or_else(|| refuse_order(rel, c)),
+                ty: column_type(orders(c))?,
                 descending: option & OPTION_DESCENDING != 0,
                 nulls_first: option & OPTION_NULLS_FIRST != 0,
             };
         }
-        match KeyShape::new(&columns[..count]) {
-            Some(shape) => shape,
-            None => refuse_width(rel, &columns[..count]),
-        }
+        KeyShape::new(&columns[..count])
     }
-}
-
-#[cold]
-fn refuse_order(rel: Relation, column: usize) -> ! {
-    server::raise(
-        ERRCODE_FEATURE_NOT_SUPPORTED,
-        format_args!("index \"{}\" column {} is ordered in a way fpbtree does not know", Name(rel), column + 1),
-        None,
-        Some(format_args!("Use the operator classes that come with fpbtree.")),
-    )
-}
-
-#[cold]
-fn refuse_width(rel: Relation, columns: &[Column]) -> ! {
-    let bits: u32 = columns.iter().map(|column| column.ty.bits() + 1).sum();
-    server::raise(
-        ERRCODE_FEATURE_NOT_SUPPORTED,
-        format_args!("the columns of index \"{}\" need {bits} bits, fpbtree keys have at most 128", Name(rel)),
-        Some(format_args!("In an index on several columns each needs one more bit than its type has, for NULL.")),
-        Some(format_args!("Use fewer or narrower columns, or a btree index.")),
-    )
 }
 
 /// The image of a value.
@@ -160,4 +154,13 @@ pub fn value(ty: ColumnType, image: u128, room: &mut Room) -> Datum {
             Datum::from(room.0.as_mut_ptr())
         }
     }
+}
+
+/// Whether index-only scans can give the index's values back.
+///
+/// # Safety
+/// `rel` is an open index of ours. May raise.
+pub unsafe fn is_returnable(rel: Relation) -> bool {
+    // SAFETY: by this function's contract.
+    unsafe { exact_shape(rel) }.is_none_or(|shape| shape.returnable())
 }

@@ -3,9 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::fmt::Arguments;
 
-use fpbtree_engine::key::{Key, Lane};
 use fpbtree_engine::store::{Block, PageStore};
-use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::verify::{BlockSet, Census};
 use pgrx::PgSqlErrorCode::{
     ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -17,7 +15,8 @@ use pgrx::pg_sys::{
 };
 
 use crate::build;
-use crate::index::{Index, heap_place, with_lane};
+use crate::index::{Index, heap_place};
+use crate::keys::{Keyed, tree, with_keys};
 use crate::memory::{free_array, zeroed_array};
 use crate::server::{self, Name, Text};
 use crate::store::PgStore;
@@ -285,13 +284,13 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
         }
         let opened = Opened::new(index, lock, Privilege::Own);
         let index = Index::of(opened.index);
-        with_lane!(index.shape.lane_kind(), L => {
-            let mut checker = Checker::<L> {
+        with_keys!(index.shape.lane_kind(), K => {
+            let mut checker = Checker::<K> {
                 rows: &rows,
+                columns: K::columns(opened.index, &index),
                 index,
                 store: PgStore::new(opened.index, core::ptr::null_mut()),
                 sound: true,
-                lane: core::marker::PhantomData,
             };
             checker.structure();
             if checker.sound && argument(call, 1).value() != 0 {
@@ -304,15 +303,15 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
 }
 
 /// Checks one index.
-struct Checker<'c, L> {
+struct Checker<'c, K: Keyed> {
     rows: &'c Rows,
+    columns: K::Columns,
     index: Index,
     store: PgStore,
     sound: bool,
-    lane: core::marker::PhantomData<L>,
 }
 
-impl<L: Lane> Checker<'_, L> {
+impl<K: Keyed> Checker<'_, K> {
     unsafe fn report(rows: &Rows, block: Block, what: &str, detail: Arguments<'_>) {
         // SAFETY: three columns.
         unsafe { rows.add([Datum::from(i64::from(block)), text(format_args!("{what}")), text(detail)]) };
@@ -323,9 +322,9 @@ impl<L: Lane> Checker<'_, L> {
         // SAFETY: zero words are an empty set.
         unsafe {
             let words = zeroed_array::<u64>(BlockSet::words(self.store.block_count()));
-            let tree = Tree::<_, L>::new(&self.store, &self.index.geometry);
+            let tree = tree::<K>(&self.store, &self.index, &self.columns);
             let (rows, sound) = (self.rows, &mut self.sound);
-            self.store.expect(tree.verify(&self.index.shape, &mut BlockSet::new(words), &mut |block, what, detail| {
+            self.store.expect(tree.verify(K::ranks(&self.columns), &mut BlockSet::new(words), &mut |block, what, detail| {
                 *sound = false;
                 Self::report(rows, block, what, detail);
             }));
@@ -355,7 +354,7 @@ impl<L: Lane> Checker<'_, L> {
             let caller = Caller::become_owner(opened.heap);
             let snapshot = raw::RegisterSnapshot(raw::GetTransactionSnapshot());
             let state = (&raw mut *self).cast::<c_void>();
-            server::table_index_check_scan(opened.heap, opened.index, info, snapshot, Some(find::<L>), state);
+            server::table_index_check_scan(opened.heap, opened.index, info, snapshot, Some(find::<K>), state);
             raw::UnregisterSnapshot(snapshot);
             caller.restore();
         }
@@ -396,7 +395,7 @@ impl Caller {
 
 /// Looks one heap row's entry up.
 #[pg_guard]
-unsafe extern "C-unwind" fn find<L: Lane>(
+unsafe extern "C-unwind" fn find<K: Keyed>(
     rel: Relation,
     tid: ItemPointer,
     values: *mut Datum,
@@ -406,18 +405,17 @@ unsafe extern "C-unwind" fn find<L: Lane>(
 ) {
     // SAFETY: called by the heap scan, with the checker.
     unsafe {
-        let checker = &mut *state.cast::<Checker<'_, L>>();
-        let (lane, tail) = checker.index.key(rel, values, nulls, tid);
-        let key = Key::new(L::from_u128(lane), tail);
-        let tree = Tree::<_, L>::new(&checker.store, &checker.index.geometry);
+        let checker = &mut *state.cast::<Checker<'_, K>>();
+        let row = K::row(&checker.columns, rel, values, nulls, tid);
+        let entry = K::entry(&row);
+        let tree = tree::<K>(&checker.store, &checker.index, &checker.columns);
+        let key = K::key_of(&entry, tree.order());
         let leaf = checker.store.expect(tree.leaf_for(key));
         let page = checker.store.expect(tree.page(leaf));
-        let place = page.lower_bound(key);
-        let flaw = match page.key(place) {
-            Some(found) if found == key => {
-                // What the snapshot sees cannot be dead to everyone.
-                let dead = page.node(place.node as usize).tail(place.slot as usize).dead();
-                dead.then_some("heap row's index entry is marked dead")
+        let flaw = match page.entry(page.lower_bound(key)) {
+            // What the snapshot sees cannot be dead to everyone.
+            Some(found) if K::compare_entry(key, &found).is_eq() => {
+                found.tail.dead().then_some("heap row's index entry is marked dead")
             }
             _ => Some("heap row is not in the index"),
         };
@@ -425,7 +423,7 @@ unsafe extern "C-unwind" fn find<L: Lane>(
         tree.release(leaf);
         if let Some(what) = flaw {
             let (heap_block, offset) = heap_place(tid);
-            Checker::<L>::report(checker.rows, block, what, format_args!("heap TID ({heap_block},{offset})"));
+            Checker::<K>::report(checker.rows, block, what, format_args!("heap TID ({heap_block},{offset})"));
         }
     }
 }
@@ -444,8 +442,9 @@ pub unsafe extern "C-unwind" fn fpbtree_stats_wrapper(call: FunctionCallInfo) ->
         let opened = Opened::new(index, pg_sys::AccessShareLock, Privilege::Read);
         let index = Index::of(opened.index);
         let store = PgStore::new(opened.index, core::ptr::null_mut());
-        let census = with_lane!(index.shape.lane_kind(), L => {
-            store.expect(Tree::<_, L>::new(&store, &index.geometry).census())
+        let census = with_keys!(index.shape.lane_kind(), K => {
+            let columns = K::columns(opened.index, &index);
+            store.expect(tree::<K>(&store, &index, &columns).census())
         });
         rows.add(row(&index, &census, store.block_count()));
         opened.close();

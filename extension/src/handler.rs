@@ -2,13 +2,14 @@
 
 use core::ffi::c_int;
 
-use pgrx::PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION;
-use pgrx::pg_sys::{self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexPath, Oid, PlannerInfo, Selectivity};
-use pgrx::{PgLogLevel, pg_guard};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexOptInfo, IndexPath, Oid, PlannerInfo, Selectivity,
+};
 
-use crate::column::{ORDER_FUNCTION, SUPPORT_FUNCTIONS};
-use crate::server::{self, raw};
-use crate::{build, column, index, insert, options, scan, vacuum};
+use crate::column::SUPPORT_FUNCTIONS;
+use crate::server::raw;
+use crate::{build, index, insert, options, scan, vacuum};
 
 /// Support function 5: options of an operator class.
 const OPTIONS_FUNCTION: u16 = 5;
@@ -29,18 +30,19 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     #[cfg(feature = "pg18")]
     amconsistentordering: true,
     amcanbackward: true,
-    amcanunique: false,
+    amcanunique: true,
     amcanmulticol: true,
     amoptionalkey: true,
     amsearcharray: true,
     amsearchnulls: true,
-    amstorage: false,
+    // name_ops stores C strings.
+    amstorage: true,
     amclusterable: true,
     ampredlocks: true,
     amcanparallel: false,
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     amcanbuildparallel: false,
-    amcaninclude: false,
+    amcaninclude: true,
     amusemaintenanceworkmem: false,
     #[cfg(not(feature = "pg15"))]
     amsummarizing: false,
@@ -62,7 +64,7 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amproperty: None,
     ambuildphasename: Some(build::ambuildphasename),
     amvalidate: Some(amvalidate),
-    amadjustmembers: None,
+    amadjustmembers: Some(raw::btadjustmembers),
     ambeginscan: Some(scan::ambeginscan),
     amrescan: Some(scan::amrescan),
     amgettuple: Some(scan::amgettuple),
@@ -143,30 +145,14 @@ unsafe extern "C-unwind" fn amcostestimate(
     }
 }
 
-/// Checks an operator class: all that btree asks of its own (the messages say "btree"), and that the order is one of
-/// those that fit a lane.
-#[pg_guard]
-unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
-    // SAFETY: called by the server; the server checks that the class exists.
-    unsafe { raw::btvalidate(class) & orders_lanes(class) }
+/// Whether what the planner knows of an index is about one of ours.
+pub fn is_ours(info: &IndexOptInfo) -> bool {
+    info.amcostestimate.is_some_and(|estimate| estimate as *const () == amcostestimate as *const ())
 }
 
-/// Whether the class's comparison function is one we know, with an INFO report if not.
-unsafe fn orders_lanes(class: Oid) -> bool {
-    // SAFETY: btvalidate() found the class; catalog lookups.
-    unsafe {
-        let (family, input) = (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class));
-        let order = raw::get_opfamily_proc(family, input, input, ORDER_FUNCTION);
-        if column::column_type(order).is_some() {
-            return true;
-        }
-        server::report(
-            PgLogLevel::INFO,
-            ERRCODE_INVALID_OBJECT_DEFINITION,
-            format_args!("operator class {} orders its values in a way fpbtree does not know", class.to_u32()),
-            Some(format_args!("Only the comparison functions of the built-in fixed-width types are known.")),
-            None,
-        );
-        false
-    }
+/// Checks an operator class: all that btree asks of its own (the messages say "btree").
+#[pg_guard]
+unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
+    // SAFETY: called by the server; raises if there is no such class.
+    unsafe { raw::btvalidate(class) }
 }

@@ -2,45 +2,29 @@
 
 use core::ffi::c_int;
 
-use fpbtree_engine::key::{KeyShape, Tail};
-use fpbtree_engine::page::{Geometry, Meta};
-use fpbtree_engine::store::{META, Mode, PageStore};
-use fpbtree_engine::tree::Tree;
-use pgrx::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
+use fpbtree_engine::key::Tail;
+use fpbtree_engine::page::{Geometry, Meta, Shape};
+use fpbtree_engine::store::{Error, META, Mode, PageStore};
+use pgrx::pg_sys::{self, ItemPointerData, Relation};
 
 use crate::column;
-use crate::server;
+use crate::keys::{Keyed, LongColumns, tree, with_keys};
 use crate::store::PgStore;
-
-/// Runs the expression with `$lane` naming the lane type of that kind.
-macro_rules! with_lane {
-    ($kind:expr, $lane:ident => $run:expr) => {
-        match $kind {
-            fpbtree_engine::key::LaneKind::U32 => {
-                type $lane = u32;
-                $run
-            }
-            fpbtree_engine::key::LaneKind::U64 => {
-                type $lane = u64;
-                $run
-            }
-            fpbtree_engine::key::LaneKind::U128 => {
-                type $lane = u128;
-                $run
-            }
-        }
-    };
-}
-pub(crate) use with_lane;
 
 /// What an index is, as its meta page says.
 #[derive(Clone, Copy)]
 pub struct Index {
-    /// Which columns make the lane.
-    pub shape: KeyShape,
+    /// How columns make keys.
+    pub shape: Shape,
     /// How its pages are laid out.
     pub geometry: Geometry,
+}
+
+/// What the relation cache keeps of an index.
+struct Cached {
+    index: Index,
+    /// Of an index whose keys are byte strings.
+    columns: Option<LongColumns>,
 }
 
 impl Index {
@@ -50,56 +34,37 @@ impl Index {
     /// # Safety
     /// `rel` is an open index of ours. May raise.
     pub unsafe fn of(rel: Relation) -> Index {
-        // SAFETY: `rd_amcache` is null or was put here; it is copied before anything can drop it.
-        unsafe {
-            let cached = (*rel).rd_amcache.cast::<Index>();
-            if !cached.is_null() {
-                return cached.read_unaligned();
-            }
-            let index = read(rel);
-            let memory = pg_sys::MemoryContextAlloc((*rel).rd_indexcxt, size_of::<Index>());
-            memory.cast::<Index>().write_unaligned(index);
-            (*rel).rd_amcache = memory;
-            index
-        }
+        // SAFETY: `cached` gives what is there now; it is copied before anything can drop it.
+        unsafe { (&raw const (*cached(rel)).index).read_unaligned() }
     }
 
-    /// The tail of an entry: where the heap tuple is, and what the lane could not say. A heap offset that no heap page
-    /// of this block size has is refused.
+    /// What is kept of the columns of an index whose keys are byte strings.
     ///
     /// # Safety
-    /// `rel` is the open index. May raise.
-    pub unsafe fn key(
-        &self,
-        rel: Relation,
-        values: *const Datum,
-        nulls: *const bool,
-        tid: *const ItemPointerData,
-    ) -> (u128, Tail) {
-        let columns = self.shape.columns();
-        let mut images = [None; KeyShape::MAX_COLUMNS];
-        for (c, image) in images.iter_mut().enumerate().take(columns.len()) {
-            // SAFETY: the server gives a value and a null flag for each column; a value that is not NULL is of the
-            // column's type.
-            *image = unsafe { (!*nulls.add(c)).then(|| column::image(columns[c].ty, *values.add(c))) };
+    /// As [`Index::of`], and the index is such a one. May raise.
+    pub unsafe fn long_columns(rel: Relation) -> LongColumns {
+        // SAFETY: as above.
+        let columns = unsafe { (&raw const (*cached(rel)).columns).read_unaligned() };
+        columns.expect("an index with prefix lanes")
+    }
+}
+
+/// What is kept of `rel`, at any alignment.
+unsafe fn cached(rel: Relation) -> *const Cached {
+    // SAFETY: `rd_amcache` is null or was put here.
+    unsafe {
+        if (*rel).rd_amcache.is_null() {
+            let read = read(rel);
+            let memory = pg_sys::MemoryContextAlloc((*rel).rd_indexcxt, size_of::<Cached>());
+            memory.cast::<Cached>().write_unaligned(read);
+            (*rel).rd_amcache = memory;
         }
-        let packed = self.shape.pack(&images[..columns.len()]);
-        // SAFETY: the server gives a valid TID.
-        let (block, offset) = unsafe { heap_place(tid) };
-        if offset > Tail::MAX_OFFSET {
-            server::raise(
-                ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                format_args!("row {offset} of block {block} cannot be in index \"{}\"", server::Name(rel)),
-                Some(format_args!("fpbtree takes {} rows a block at most.", Tail::MAX_OFFSET)),
-                None,
-            );
-        }
-        (packed.lane, Tail::new(packed.rank, block, offset, packed.negative))
+        (*rel).rd_amcache.cast()
     }
 }
 
 /// Reads the meta page and checks that it is of this index.
-unsafe fn read(rel: Relation) -> Index {
+unsafe fn read(rel: Relation) -> Cached {
     // SAFETY: an open index of ours.
     unsafe {
         let store = PgStore::new(rel, core::ptr::null_mut());
@@ -108,13 +73,11 @@ unsafe fn read(rel: Relation) -> Index {
         let meta = store.expect(Meta::read(store.bytes(pin)));
         store.unlock(pin);
         store.unpin(pin);
-        if meta.shape != column::index_shape(rel) {
-            store.fail(fpbtree_engine::store::Error::Corrupt {
-                block: META,
-                what: "meta page describes other columns than the catalogs do",
-            });
+        let (shape, columns) = column::index_shape(rel);
+        if meta.shape != shape {
+            store.fail(Error::Corrupt { block: META, what: "meta page describes other columns than the catalogs do" });
         }
-        Index { shape: meta.shape, geometry: meta.geometry }
+        Cached { index: Index { shape: meta.shape, geometry: meta.geometry }, columns }
     }
 }
 
@@ -148,8 +111,9 @@ pub unsafe fn levels(rel: Relation) -> c_int {
     unsafe {
         let index = Index::of(rel);
         let store = PgStore::new(rel, core::ptr::null_mut());
-        with_lane!(index.shape.lane_kind(), L => {
-            c_int::from(store.expect(Tree::<_, L>::new(&store, &index.geometry).root_level())) + 1
+        with_keys!(index.shape.lane_kind(), K => {
+            let columns = K::columns(rel, &index);
+            c_int::from(store.expect(tree::<K>(&store, &index, &columns).root_level())) + 1
         })
     }
 }

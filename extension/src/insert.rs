@@ -1,15 +1,15 @@
 //! Insertion of one heap tuple's entry.
 
-use fpbtree_engine::key::Lane;
-use fpbtree_engine::tree::Tree;
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Datum, IndexInfo, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, Datum, IndexInfo, IndexUniqueCheck, Relation};
 
-use crate::index::{Index, with_lane};
+use crate::index::Index;
+use crate::keys::{Keyed, tree, with_keys};
 use crate::options;
 use crate::store::PgStore;
+use crate::unique::{self, Newcomer};
 
-/// The `aminsert` callback. Always `false`: there is no unique check to repeat.
+/// The `aminsert` callback. `false` says that uniqueness has to be checked again later, where the server asked for that.
 #[pg_guard]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C-unwind" fn aminsert(
@@ -17,21 +17,29 @@ pub unsafe extern "C-unwind" fn aminsert(
     values: *mut Datum,
     nulls: *mut bool,
     tid: pg_sys::ItemPointer,
-    _heap: Relation,
-    _check: pg_sys::IndexUniqueCheck::Type,
+    heap: Relation,
+    check: IndexUniqueCheck::Type,
     _unchanged: bool,
     _info: *mut IndexInfo,
 ) -> bool {
     // SAFETY: called by the server, with an open index of ours and its columns' values.
     unsafe {
         let index = Index::of(rel);
-        let (lane, tail) = index.key(rel, values, nulls, tid.cast::<ItemPointerData>());
         let store = PgStore::new(rel, core::ptr::null_mut());
-        let fill = options::fillfactor(rel) as usize;
-        with_lane!(index.shape.lane_kind(), L => {
-            let tree = Tree::<_, L>::new(&store, &index.geometry);
-            store.expect(tree.insert(L::from_u128(lane), tail, fill));
-        });
+        let checks = check != IndexUniqueCheck::UNIQUE_CHECK_NO;
+        if checks && unique::is_checked(rel, nulls) {
+            let row = Newcomer { rel, heap, values, nulls, tid: *tid };
+            return with_keys!(index.shape.lane_kind(), K => row.insert::<K>(&index, &store, check));
+        }
+        if check != IndexUniqueCheck::UNIQUE_CHECK_EXISTING {
+            with_keys!(index.shape.lane_kind(), K => {
+                let columns = K::columns(rel, &index);
+                let row = K::row(&columns, rel, values, nulls, tid);
+                let fill = options::fillfactor(rel) as usize;
+                store.expect(tree::<K>(&store, &index, &columns).insert_entry(&K::entry(&row), fill));
+            });
+        }
+        // What is not checked is unique.
+        checks
     }
-    false
 }

@@ -6,19 +6,23 @@
 
 mod bounds;
 mod build;
+mod codec;
 mod column;
 mod exact;
 mod functions;
 mod handler;
 mod index;
 mod insert;
+mod keys;
 mod memory;
 mod options;
+mod planner;
 mod scan;
 mod server;
 mod sort;
 mod store;
 mod tuple;
+mod unique;
 mod vacuum;
 
 pgrx::pg_module_magic!();
@@ -27,4 +31,5 @@ pgrx::pg_module_magic!();
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     options::register();
+    planner::register();
 }

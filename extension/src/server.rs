@@ -110,7 +110,26 @@ pub mod raw {
         fn errmsg(format: *const c_char, ...) -> c_int;
         fn errdetail(format: *const c_char, ...) -> c_int;
         fn errhint(format: *const c_char, ...) -> c_int;
+        fn errtableconstraint(table: Relation, constraint: *const c_char) -> c_int;
         fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+
+        pub fn ReindexIsProcessingIndex(index: Oid) -> bool;
+
+        // Uniqueness.
+        pub fn BuildIndexValueDescription(rel: Relation, values: *const Datum, nulls: *const bool) -> *mut c_char;
+        pub fn XactLockTableWait(
+            transaction: pg_sys::TransactionId,
+            rel: Relation,
+            tid: *const pg_sys::ItemPointerData,
+            operation: pg_sys::XLTW_Oper::Type,
+        );
+        pub fn SpeculativeInsertionWait(transaction: pg_sys::TransactionId, token: u32);
+        pub fn table_index_fetch_tuple_check(
+            table: Relation,
+            tid: *mut pg_sys::ItemPointerData,
+            snapshot: Snapshot,
+            all_dead: *mut bool,
+        ) -> bool;
 
         // Memory and functions.
         pub fn palloc(size: Size) -> *mut c_void;
@@ -119,6 +138,7 @@ pub mod raw {
         pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
         pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;
         pub fn get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
+        pub fn index_getprocinfo(rel: Relation, column: i16, number: u16) -> *mut FmgrInfo;
         pub fn table_open(relation: Oid, mode: LOCKMODE) -> Relation;
         pub fn table_close(relation: Relation, mode: LOCKMODE);
         pub fn index_open(index: Oid, mode: LOCKMODE) -> Relation;
@@ -144,6 +164,7 @@ pub mod raw {
             pages: *mut f64,
         );
         pub fn btvalidate(class: Oid) -> bool;
+        pub fn btadjustmembers(family: Oid, class: Oid, operators: *mut pg_sys::List, functions: *mut pg_sys::List);
         #[cfg(feature = "pg18")]
         pub fn bttranslatestrategy(strategy: pg_sys::StrategyNumber, family: Oid) -> pg_sys::CompareType::Type;
         #[cfg(feature = "pg18")]
@@ -166,7 +187,12 @@ pub mod raw {
     }
 
     /// Starts, fills and finishes a report. All texts are C strings, which the server copies.
-    pub(super) unsafe fn report(level: c_int, sqlstate: c_int, texts: [Option<&CStr>; 3]) {
+    pub(super) unsafe fn report(
+        level: c_int,
+        sqlstate: c_int,
+        texts: [Option<&CStr>; 3],
+        constraint: Option<(Relation, &CStr)>,
+    ) {
         const FORMAT: *const c_char = c"%s".as_ptr();
         let [message, detail, hint] = texts;
         // SAFETY: the order ereport() makes these calls in, and one string for each "%s".
@@ -183,6 +209,9 @@ pub mod raw {
             }
             if let Some(text) = hint {
                 errhint(FORMAT, text.as_ptr());
+            }
+            if let Some((table, name)) = constraint {
+                errtableconstraint(table, name.as_ptr());
             }
             errfinish(c"fpbtree".as_ptr(), 0, c"fpbtree".as_ptr());
         }
@@ -248,7 +277,7 @@ pub fn report(
     let texts = [Some(message), detail, hint].map(|text| text.map(Text::new));
     let texts = texts.each_ref().map(|text| text.as_ref().map(Text::as_c_str));
     // SAFETY: the texts live on this frame's stack, which owns no destructor should the report jump.
-    unsafe { raw::report(level as c_int, sqlstate as c_int, texts) };
+    unsafe { raw::report(level as c_int, sqlstate as c_int, texts, None) };
 }
 
 /// Raises an error. The server jumps away: callers own no destructors.
@@ -260,6 +289,29 @@ pub fn raise(
     hint: Option<fmt::Arguments<'_>>,
 ) -> ! {
     report(PgLogLevel::ERROR, sqlstate, message, detail, hint);
+    unreachable!("an error was raised and returned")
+}
+
+/// Raises an error about an index of a table, named as its constraint. `detail` is the server's text, or null.
+///
+/// # Safety
+/// Both relations are open, the texts C strings (`detail` may be null).
+pub unsafe fn raise_constraint(
+    sqlstate: PgSqlErrorCode,
+    message: fmt::Arguments<'_>,
+    detail: *const c_char,
+    hint: Option<&CStr>,
+    table: Relation,
+    index: Relation,
+) -> ! {
+    let message = Text::new(message);
+    // SAFETY: by this function's contract.
+    unsafe {
+        let detail = if detail.is_null() { None } else { Some(CStr::from_ptr(detail)) };
+        let name = CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr());
+        let texts = [Some(message.as_c_str()), detail, hint];
+        raw::report(PgLogLevel::ERROR as c_int, sqlstate as c_int, texts, Some((table, name)));
+    }
     unreachable!("an error was raised and returned")
 }
 

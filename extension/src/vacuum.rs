@@ -2,14 +2,16 @@
 
 use core::ffi::c_void;
 
-use fpbtree_engine::key::{Lane, Tail};
+use fpbtree_engine::key::Tail;
+use fpbtree_engine::page::KeySpace;
 use fpbtree_engine::store::{Block, NO_BLOCK, PageStore};
 use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::verify::BlockSet;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVacuumInfo};
 
-use crate::index::{Index, heap_tid, with_lane};
+use crate::index::{Index, heap_tid};
+use crate::keys::{Keyed, tree, with_keys};
 use crate::memory::{free_array, zeroed_array};
 use crate::server::raw;
 use crate::store::PgStore;
@@ -30,8 +32,9 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
         let stats = if stats.is_null() { new_stats() } else { stats };
         let Some(is_dead) = callback else { return stats };
         let mut dead = |tail: Tail| is_dead(&mut heap_tid(tail), state);
-        with_lane!(index.shape.lane_kind(), L => {
-            pass(Tree::<_, L>::new(&store, &index.geometry), &mut dead, &mut *stats);
+        with_keys!(index.shape.lane_kind(), K => {
+            let columns = K::columns(rel, &index);
+            pass(tree::<K>(&store, &index, &columns), &mut dead, &mut *stats);
         });
         raw::IndexFreeSpaceMapVacuum(rel);
         stats
@@ -39,8 +42,8 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
 }
 
 /// One pass. `stats` adds up what was removed, over passes, and says how the index is after the last.
-unsafe fn pass<L: Lane>(
-    tree: Tree<'_, PgStore, L>,
+unsafe fn pass<K: KeySpace>(
+    tree: Tree<'_, PgStore, K>,
     is_dead: &mut dyn FnMut(Tail) -> bool,
     stats: &mut IndexBulkDeleteResult,
 ) {
@@ -73,7 +76,7 @@ unsafe fn pass<L: Lane>(
 
 /// Tells the free space map of every reusable page among those that the pass did not meet: pages deleted by it, by an
 /// earlier one, or lost by a crash. Says how many there are.
-unsafe fn free_pages<L: Lane>(tree: Tree<'_, PgStore, L>, met: &BlockSet<'_>, blocks: Block) -> u32 {
+unsafe fn free_pages<K: KeySpace>(tree: Tree<'_, PgStore, K>, met: &BlockSet<'_>, blocks: Block) -> u32 {
     let store = tree.store();
     let mut free = 0;
     for block in (0..blocks).filter(|&block| !met.has(block)) {

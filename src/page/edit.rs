@@ -12,7 +12,7 @@ pub struct PageMut<'a> {
 
 /// A page's neighbours, fences and level.
 #[derive(Clone, Copy, Debug)]
-pub struct Links<L> {
+pub struct Links<'f, K: KeySpace> {
     /// Level in the tree; 0 for a leaf.
     pub level: u8,
     /// Left sibling or `NO_BLOCK`.
@@ -20,9 +20,25 @@ pub struct Links<L> {
     /// Right sibling or `NO_BLOCK`.
     pub right: Block,
     /// Inclusive.
-    pub low: Key<L>,
+    pub low: K::Fence<'f>,
     /// Exclusive.
-    pub high: Key<L>,
+    pub high: K::Fence<'f>,
+}
+
+/// What an entry has outside its node: the bytes of its key behind the lane, and what it carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cell<'a> {
+    /// Nothing.
+    None,
+    /// The same as an entry with an equal key, whose cell begins at this byte.
+    Shared(u16),
+    /// Bytes of its own.
+    New {
+        /// Bytes of the key.
+        rest: &'a [u8],
+        /// Other bytes.
+        extra: &'a [u8],
+    },
 }
 
 /// Where the `index`-th place among `total` entries falls when they are spread evenly over `nodes` in-page nodes. A
@@ -38,42 +54,62 @@ pub(super) fn spread(total: usize, nodes: usize, index: usize) -> Position {
     Position { node: node as u8, slot: slot as u8 }
 }
 
-/// Builds a new page of `total` entries. A leaf page's entries are spread over all its in-page leaf nodes, so that
-/// insertions find free slots; an inner page's are packed one node after another (paper §3.1.2, bulk load). So are the
-/// last leaf's: ascending keys then fill it node by node.
-pub fn build<L: Lane>(
-    geometry: &Geometry,
-    links: &Links<L>,
-    total: usize,
-    mut entries: impl Iterator<Item = Entry<L>>,
-) -> PageBytes {
-    let layout = *geometry.layout(links.level);
+/// A page without entries, and without fences. A leaf page's entries are to be spread over all its in-page leaf nodes, so
+/// that insertions find free slots; an inner page's are packed one node after another (paper §3.1.2, bulk load). So are
+/// the last leaf's: ascending keys then fill it node by node.
+pub(super) fn new_page<K: KeySpace>(geometry: &Geometry, links: &Links<'_, K>) -> PageBytes {
     let mut bytes = [0; PAGE_SIZE];
     write_u64(&mut bytes, at::BUILD_ID, geometry.build_id);
-    write_u32(&mut bytes, at::STAMP, layout.stamp);
+    write_u32(&mut bytes, at::STAMP, geometry.layout(links.level).stamp);
     bytes[at::LEVEL] = links.level;
     write_u32(&mut bytes, at::LEFT, links.left);
     write_u32(&mut bytes, at::RIGHT, links.right);
-    write_fence(&mut bytes, at::LOW, links.low.erase());
-    write_fence(&mut bytes, at::HIGH, links.high.erase());
-    let spread = links.level == 0 && is_link(links.right);
-    let nodes = if spread { layout.nodes } else { total.div_ceil(layout.capacity) };
-    lay_out(&mut bytes, &layout, total, nodes, |bytes, lane_at, payload_at| {
-        if let Some(entry) = entries.next() {
-            entry.lane.write(bytes, lane_at);
-            entry.tail.write(bytes, payload_at);
-            if layout.payload == INNER_PAYLOAD {
-                write_u32(bytes, payload_at + Tail::SIZE, entry.child);
-            }
-        }
-    });
+    write_u16(&mut bytes, at::PD_UPPER, SPACE_END as u16);
     write_special(&mut bytes, geometry.build_id);
     bytes
 }
 
+/// Writes an entry's payload.
+pub(super) fn write_payload(bytes: &mut PageBytes, layout: &Layout, at: usize, tail: Tail, child: Block, cell: u16) {
+    tail.write(bytes, at);
+    if layout.has_child() {
+        write_u32(bytes, at + Tail::SIZE, child);
+    }
+    if layout.kind.is_prefix() {
+        write_u16(bytes, at + layout.cell_at(), cell);
+    }
+}
+
+/// Where the bytes end that in-page nodes and new cells may take.
+pub(super) fn space_end(bytes: &PageBytes, layout: &Layout) -> usize {
+    match layout.kind.is_prefix() {
+        true => (read_u16(bytes, at::PD_UPPER) as usize).min(SPACE_END),
+        false => END_LINE * LINE,
+    }
+}
+
+/// The in-page leaf nodes that a page's `total` entries are spread over by a repack, `None` if that is not worth it for
+/// an entry that needs `cell` bytes besides.
+pub(super) fn repacked_nodes(bytes: &PageBytes, layout: &Layout, total: usize, cell: usize) -> Option<usize> {
+    if !layout.kind.is_prefix() {
+        // The paper splits at "fewer than an empty slot per in-page leaf node"; below two, a repack buys so few inserts
+        // that its log record costs more than it saves.
+        return (total < layout.nodes * (layout.capacity - 2)).then_some(layout.nodes);
+    }
+    let cells = long::live_cells(bytes, layout);
+    let nodes = layout.spread_nodes(total, cells);
+    let used = (layout.first_node_line() + nodes * layout.x) * LINE + cells;
+    (total < nodes * (layout.capacity - 1) && used + cell + WORTH_A_REPACK <= SPACE_END).then_some(nodes)
+}
+
+/// Bytes that have to become free for a page to be repacked rather than split.
+const WORTH_A_REPACK: usize = PAGE_SIZE / 16;
+/// Where a page's cells end.
+pub(super) const SPACE_END: usize = PAGE_SIZE - SPECIAL;
+
 /// Lays `total` entries out over `nodes` in-page nodes of an in-page tree that is all zero; `put` writes the next
 /// entry's lane and payload at the two places it is given.
-fn lay_out(
+pub(super) fn lay_out(
     bytes: &mut PageBytes,
     layout: &Layout,
     total: usize,
@@ -97,7 +133,7 @@ fn lay_out(
     write_lines(bytes, layout.first_node_line() + nodes * layout.x);
 }
 
-fn write_fence(bytes: &mut PageBytes, at: usize, key: Key<u128>) {
+pub(super) fn write_fence(bytes: &mut PageBytes, at: usize, key: Key<u128>) {
     key.lane.write(bytes, at);
     key.tail.write(bytes, at + at::FENCE_TAIL);
 }
@@ -105,14 +141,15 @@ fn write_fence(bytes: &mut PageBytes, at: usize, key: Key<u128>) {
 /// Records how many lines are used, for us and (as `pd_lower`) for the server.
 fn write_lines(bytes: &mut PageBytes, lines: usize) {
     bytes[at::LINES] = lines as u8;
-    write_server_header(bytes, lines * LINE);
+    let upper = read_u16(bytes, at::PD_UPPER) as usize;
+    write_server_header(bytes, lines * LINE, upper);
 }
 
-/// The server's page header, less LSN, checksum and flags: `pd_lower` says where the unused bytes begin.
-pub(super) fn write_server_header(bytes: &mut PageBytes, lower: usize) {
+/// The server's page header, less LSN, checksum and flags: `lower` and `upper` say where the unused bytes are.
+pub(super) fn write_server_header(bytes: &mut PageBytes, lower: usize, upper: usize) {
     write_u16(bytes, at::PD_LOWER, lower as u16);
-    write_u16(bytes, at::PD_UPPER, (PAGE_SIZE - SPECIAL) as u16);
-    write_u16(bytes, at::PD_SPECIAL, (PAGE_SIZE - SPECIAL) as u16);
+    write_u16(bytes, at::PD_UPPER, upper as u16);
+    write_u16(bytes, at::PD_SPECIAL, SPACE_END as u16);
     write_u16(bytes, at::PD_PAGESIZE_VERSION, PAGESIZE_VERSION);
 }
 
@@ -183,7 +220,8 @@ impl<'a> PageMut<'a> {
         write_lines(self.bytes, lines);
         self.ranges.add(at::PD_LOWER, 2);
         self.ranges.add(at::LINES, 1);
-        self.bytes[lines * LINE..END_LINE * LINE].fill(0);
+        let end = space_end(self.bytes, &self.layout).max(lines * LINE);
+        self.bytes[lines * LINE..end].fill(0);
     }
 
     /// Moves the entries from slot `from` to slot `to` within the arrays of a node, `count` of them.
@@ -244,23 +282,35 @@ impl<'a> PageMut<'a> {
     }
 
     /// Puts an entry at `place`, which has a free slot (or is the first place of an empty page).
-    pub fn insert(&mut self, place: Position, lane: u128, tail: Tail, child: Block) {
+    pub fn insert(&mut self, place: Position, lane: u128, tail: Tail, child: Block, cell: Cell<'_>) {
         let (node, slot) = (place.node as usize, place.slot as usize);
         if self.nodes() == 0 {
             // On a sound page no lines are used; on a damaged one the node must still have room.
             self.set_lines(self.layout.first_node_line());
             self.add_node(0, lane);
         }
+        let cell = match cell {
+            Cell::None => 0,
+            Cell::Shared(at) => at,
+            Cell::New { rest, extra } => self.add_cell(rest, extra),
+        };
         let count = self.count(node);
         self.shift(node, slot, slot + 1, count - slot);
         let start = self.start(node);
         self.write(start + slot * self.layout.lane, &lane.to_le_bytes()[..self.layout.lane]);
-        let mut payload = [0; INNER_PAYLOAD];
-        tail.write(&mut payload, 0);
-        payload[Tail::SIZE..].copy_from_slice(&child.to_le_bytes());
         let payload_at = start + self.layout.node_payload() + slot * self.layout.payload;
-        self.write(payload_at, &payload[..self.layout.payload]);
+        write_payload(self.bytes, &self.layout, payload_at, tail, child, cell);
+        self.ranges.add(payload_at, self.layout.payload);
         self.set_count(node, count + 1);
+    }
+
+    /// Adds a cell below the others and says where it begins.
+    fn add_cell(&mut self, rest: &[u8], extra: &[u8]) -> u16 {
+        let lower = self.lines() * LINE;
+        let Some(at) = long::put_cell(self.bytes, &self.layout, lower, rest, extra) else { return 0 };
+        self.ranges.add(at as usize, long::cell_length(&self.layout, rest.len(), extra.len()));
+        self.ranges.add(at::PD_UPPER, 2);
+        at
     }
 
     /// Splits an in-page node: the first `keep` entries stay, the rest go to a new node right of it, under `separator`.
@@ -298,17 +348,19 @@ impl<'a> PageMut<'a> {
         self.ranges.add(separator, self.layout.lane);
     }
 
-    /// Spreads the first `keep` entries evenly over all nodes and forgets the rest.
-    pub fn repack(&mut self, keep: usize) {
-        let old = *self.bytes;
-        let layout = self.layout;
+    /// Spreads the entries evenly over all nodes the page has room for, and closes the gaps between cells.
+    pub fn repack(&mut self) {
+        let (old, layout, total) = (*self.bytes, self.layout, self.entries());
+        let nodes = repacked_nodes(&old, &layout, total, 0).unwrap_or(layout.nodes);
         let mut before = PageMutView { bytes: &old, layout: &layout, node: 0, slot: 0 };
-        self.bytes[FIRST_LINE * LINE..END_LINE * LINE].fill(0);
-        lay_out(self.bytes, &layout, keep, layout.nodes, |bytes, lane_at, payload_at| {
+        self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
+        let mut cells = long::Mover::new(&old, self.bytes, &layout);
+        lay_out(self.bytes, &layout, total, nodes, |bytes, lane_at, payload_at| {
             let (lane_from, payload_from) = before.next();
             bytes[lane_at..lane_at + layout.lane].copy_from_slice(&old[lane_from..lane_from + layout.lane]);
             bytes[payload_at..payload_at + layout.payload]
                 .copy_from_slice(&old[payload_from..payload_from + layout.payload]);
+            cells.take_along(bytes, payload_at);
         });
         self.ranges.add_whole_page();
     }
@@ -366,12 +418,6 @@ impl<'a> PageMut<'a> {
         self.ranges.add(at::LOW, at::FENCE_TAIL + Tail::SIZE);
     }
 
-    /// Sets the high fence.
-    pub fn set_high(&mut self, key: Key<u128>) {
-        write_fence(self.bytes, at::HIGH, key);
-        self.ranges.add(at::HIGH, at::FENCE_TAIL + Tail::SIZE);
-    }
-
     /// Notes whether the page was split without its parent knowing.
     pub fn set_incomplete(&mut self, incomplete: bool) {
         let flags = self.bytes[at::FLAGS];
@@ -385,10 +431,16 @@ impl<'a> PageMut<'a> {
     }
 
     /// Whether inserting at `place` is possible.
-    pub fn can_insert(&self, place: Position) -> bool {
+    pub fn can_insert(&self, place: Position, cell: Cell<'_>) -> bool {
         let (node, slot) = (place.node as usize, place.slot as usize);
-        (self.nodes() == 0 && node == 0 && slot == 0)
-            || (node < self.nodes() && slot <= self.count(node) && self.count(node) < self.layout.capacity)
+        let (cell, lines) = match cell {
+            Cell::New { rest, extra } => (long::cell_length(&self.layout, rest.len(), extra.len()), self.lines()),
+            _ => (0, self.lines()),
+        };
+        let lines = if self.nodes() == 0 { self.layout.first_node_line() + self.layout.x } else { lines };
+        ((self.nodes() == 0 && node == 0 && slot == 0)
+            || (node < self.nodes() && slot <= self.count(node) && self.count(node) < self.layout.capacity))
+            && lines * LINE + cell <= space_end(self.bytes, &self.layout)
     }
 
     /// Whether the node exists.
@@ -404,7 +456,8 @@ impl<'a> PageMut<'a> {
     /// Whether the node has that many entries to keep, and there is room for another node.
     pub fn can_split(&self, node: u8, keep: u8) -> bool {
         let has_entries = self.has_node(node) && keep as usize <= self.count(node as usize);
-        has_entries && self.nodes() < self.layout.nodes && self.lines() + self.layout.x <= END_LINE
+        let end = space_end(self.bytes, &self.layout);
+        has_entries && self.nodes() < self.layout.nodes && (self.lines() + self.layout.x) * LINE <= end
     }
 
     /// Entries in the page.

@@ -7,18 +7,25 @@
 //! Reading is safe whatever the bytes are (I3): every count is clamped and every line number checked before use.
 
 mod edit;
+mod keys;
+mod long;
 mod ranges;
 mod verify;
 pub mod widths;
 
 use edit::spread;
-pub use edit::{Links, PageMut, build};
+pub use edit::{Cell, Links, PageMut};
+pub use keys::{KeySpace, Side};
+pub use long::Long;
 pub use ranges::Ranges;
 pub use verify::Flaw;
 
-use crate::key::{Key, Lane, LaneKind, Tail};
+use crate::change::{Change, Edit};
+use crate::key::long::LongShape;
+use crate::key::{Key, KeyShape, Lane, LaneKind, Tail};
 use crate::simd;
 use crate::store::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, Result};
+use core::cmp::Ordering;
 use core::marker::PhantomData;
 use widths::{Costs, NodeSizes};
 
@@ -73,6 +80,7 @@ pub const META_LEVEL: u8 = 0xFF;
 pub struct Layout {
     /// Format version, lane code, `w`, `x`: the four bytes by which a page explains itself.
     stamp: u32,
+    kind: LaneKind,
     lane: usize,
     payload: usize,
     w: usize,
@@ -85,16 +93,23 @@ pub struct Layout {
     nodes: usize,
 }
 
-/// Bytes of a leaf entry beside its lane.
-const LEAF_PAYLOAD: usize = Tail::SIZE;
-/// Bytes of an inner entry beside its lane: tie-break and child block.
-const INNER_PAYLOAD: usize = Tail::SIZE + 4;
+/// Bytes of a block number.
+const CHILD: usize = 4;
+/// Bytes that say where in the page an entry's cell is, in the payload of entries that may have one.
+const CELL: usize = 2;
 /// Bytes of an in-page root entry beside its lane: the child's line, and how many entries it holds.
 const ROOT_PAYLOAD: usize = 2;
 
 impl Layout {
+    /// Bytes of an entry beside its lane: in a leaf the tail, in an inner page also the child; with prefix lanes also
+    /// where the cell is.
+    const fn payload(kind: LaneKind, is_leaf: bool) -> usize {
+        Tail::SIZE + if is_leaf { 0 } else { CHILD } + if kind.is_prefix() { CELL } else { 0 }
+    }
+
     /// Chooses the widths by the paper's goal 𝒢 (§3.1.1).
-    fn choose(lane: LaneKind, payload: usize) -> Layout {
+    fn choose(lane: LaneKind, is_leaf: bool) -> Layout {
+        let payload = Layout::payload(lane, is_leaf);
         let sizes = NodeSizes {
             nonleaf_entry: lane.size() + ROOT_PAYLOAD,
             nonleaf_header: 0,
@@ -102,11 +117,12 @@ impl Layout {
             leaf_header: 0,
         };
         let widths = widths::select(END_LINE - FIRST_LINE, sizes, Costs::default(), MAX_NODE_ENTRIES);
-        Layout::new(lane, payload, widths.nonleaf, widths.leaf).expect("the selection keeps to the page")
+        Layout::new(lane, is_leaf, widths.nonleaf, widths.leaf).expect("the selection keeps to the page")
     }
 
     /// A layout of given widths, or `None` where they cannot work on a page.
-    fn new(lane: LaneKind, payload: usize, w: usize, x: usize) -> Option<Layout> {
+    fn new(lane: LaneKind, is_leaf: bool, w: usize, x: usize) -> Option<Layout> {
+        let payload = Layout::payload(lane, is_leaf);
         if w == 0 || x == 0 || FIRST_LINE + w + x > END_LINE {
             return None;
         }
@@ -115,17 +131,26 @@ impl Layout {
         let capacity = (x * LINE / (size + payload)).min(MAX_NODE_ENTRIES);
         let nodes = fanout.min((END_LINE - FIRST_LINE - w) / x);
         let stamp = u32::from_le_bytes([FORMAT, lane.code(), w as u8, x as u8]);
-        (nodes >= 2 && capacity >= 4).then_some(Layout { stamp, lane: size, payload, w, x, fanout, capacity, nodes })
+        (nodes >= 2 && capacity >= 4).then_some(Layout {
+            stamp,
+            kind: lane,
+            lane: size,
+            payload,
+            w,
+            x,
+            fanout,
+            capacity,
+            nodes,
+        })
     }
 
     /// The layout a page says it has.
     fn of_page(bytes: &PageBytes) -> Option<Layout> {
         let [format, lane, w, x] = read_u32(bytes, at::STAMP).to_le_bytes();
-        let payload = if bytes[at::LEVEL] == 0 { LEAF_PAYLOAD } else { INNER_PAYLOAD };
         if format != FORMAT {
             return None;
         }
-        Layout::new(LaneKind::from_code(lane)?, payload, w as usize, x as usize)
+        Layout::new(LaneKind::from_code(lane)?, bytes[at::LEVEL] == 0, w as usize, x as usize)
     }
 
     /// Lines of an in-page nonleaf node and of an in-page leaf node: the paper's `w` and `x`.
@@ -138,15 +163,47 @@ impl Layout {
         self.nodes * self.capacity
     }
 
-    /// Entries up to which a page is repacked rather than split. The paper splits at "fewer than an empty slot per
-    /// in-page leaf node"; below two, a repack buys so few inserts that its log record costs more than it saves.
-    fn repack_limit(&self) -> usize {
-        self.nodes * (self.capacity - 2)
+    /// Whether entries lead to children.
+    fn has_child(&self) -> bool {
+        self.payload >= Tail::SIZE + CHILD
     }
 
-    /// Where the `index`-th place among `total` entries is after a repack.
-    pub fn place_in_repacked(&self, total: usize, index: usize) -> Position {
-        spread(total, self.nodes, index)
+    /// Where in a payload it says where the entry's cell is.
+    fn cell_at(&self) -> usize {
+        self.payload - CELL
+    }
+
+    /// Over how many in-page leaf nodes to spread entries whose cells take so many bytes, fences included: as many as
+    /// will be needed when the page is full of such entries.
+    fn spread_nodes(&self, total: usize, cells: usize) -> usize {
+        let space = edit::SPACE_END - self.first_node_line() * LINE;
+        let entry = self.lane + self.payload;
+        let left = space.saturating_sub(cells + total * entry);
+        let more = left * total / (total * entry + cells).max(1);
+        let most = self.nodes.min(space.saturating_sub(cells) / (self.x * LINE));
+        (total + more).div_ceil(self.capacity - 1).min(most).max(self.packed_nodes(total)).max(1)
+    }
+
+    /// Bytes of the cell of an entry with so many bytes behind its lane.
+    pub fn cell_size(&self, rest: usize, extra: usize) -> usize {
+        long::cell_length(self, rest, extra)
+    }
+
+    /// Whether a page has room for so many entries whose cells, and the fences', take so many bytes, if it is to be
+    /// filled to `fill` percent.
+    pub fn has_room(&self, entries: usize, cells: usize, fill: usize) -> bool {
+        let space = edit::SPACE_END - self.first_node_line() * LINE;
+        let nodes = self.packed_nodes(entries);
+        let slots = entries * (self.lane + self.payload);
+        nodes <= self.nodes
+            && entries * 100 <= self.page_entries() * fill
+            && nodes * self.x * LINE + cells <= space
+            && (slots + cells) * 100 <= space * fill
+    }
+
+    /// The fewest in-page leaf nodes that hold so many entries.
+    fn packed_nodes(&self, total: usize) -> usize {
+        total.div_ceil(self.capacity)
     }
 
     fn first_node_line(&self) -> usize {
@@ -185,15 +242,15 @@ pub struct Geometry {
 impl Geometry {
     /// Chooses the widths for a lane.
     pub fn choose(lane: LaneKind, build_id: u64) -> Geometry {
-        let (leaf, inner) = (Layout::choose(lane, LEAF_PAYLOAD), Layout::choose(lane, INNER_PAYLOAD));
+        let (leaf, inner) = (Layout::choose(lane, true), Layout::choose(lane, false));
         Geometry { build_id, leaf, inner }
     }
 
     /// A geometry of widths chosen before: `[leaf w, leaf x, inner w, inner x]`.
     pub fn with_widths(lane: LaneKind, build_id: u64, widths: [u8; 4]) -> Option<Geometry> {
         let [w, x, inner_w, inner_x] = widths.map(usize::from);
-        let leaf = Layout::new(lane, LEAF_PAYLOAD, w, x)?;
-        let inner = Layout::new(lane, INNER_PAYLOAD, inner_w, inner_x)?;
+        let leaf = Layout::new(lane, true, w, x)?;
+        let inner = Layout::new(lane, false, inner_w, inner_x)?;
         Some(Geometry { build_id, leaf, inner })
     }
 
@@ -250,33 +307,36 @@ pub enum Plan {
 
 /// A page being read. The caller holds a content lock.
 #[derive(Clone, Copy)]
-pub struct Page<'a, L> {
+pub struct Page<'a, K> {
     bytes: &'a PageBytes,
     layout: &'a Layout,
-    lane: PhantomData<L>,
+    keys: PhantomData<K>,
 }
 
 /// One in-page leaf node being read.
 #[derive(Clone, Copy)]
-pub struct Node<'a, L> {
-    bytes: &'a PageBytes,
+pub struct Node<'a, K> {
+    page: Page<'a, K>,
     start: usize,
     payload: usize,
-    payload_size: usize,
     count: usize,
-    lane: PhantomData<L>,
 }
 
-impl<'a, L: Lane> Page<'a, L> {
+impl<'a, K: KeySpace> Page<'a, K> {
     /// Looks at a page as one of this index's. It may be deleted, or not be the page one looked for: that is for the
     /// caller to see. Anything that is not a page of this index at all is an error naming what is wrong.
     #[inline]
-    pub fn open(bytes: &'a PageBytes, geometry: &'a Geometry, block: Block) -> Result<Page<'a, L>> {
+    pub fn open(bytes: &'a PageBytes, geometry: &'a Geometry, block: Block) -> Result<Page<'a, K>> {
         let layout = geometry.layout(bytes[at::LEVEL]);
         if read_u64(bytes, at::BUILD_ID) != geometry.build_id || read_u32(bytes, at::STAMP) != layout.stamp {
             return Err(refuse(bytes, geometry, block));
         }
-        Ok(Page { bytes, layout, lane: PhantomData })
+        Ok(Page { bytes, layout, keys: PhantomData })
+    }
+
+    /// The page as stored.
+    pub fn bytes(&self) -> &'a PageBytes {
+        self.bytes
     }
 
     /// 0 for a leaf.
@@ -306,18 +366,26 @@ impl<'a, L: Lane> Page<'a, L> {
 
     /// The smallest key that may be here.
     #[inline]
-    pub fn low(&self) -> Key<L> {
-        self.fence(at::LOW)
+    pub fn low(&self) -> K::Fence<'a> {
+        K::fence(self, Side::Low)
     }
 
-    /// The smallest key that belongs to the right of here; `Key::MAX` on the level's last page.
+    /// The smallest key that belongs to the right of here; behind all keys on the level's last page.
     #[inline]
-    pub fn high(&self) -> Key<L> {
-        self.fence(at::HIGH)
+    pub fn high(&self) -> K::Fence<'a> {
+        K::fence(self, Side::High)
     }
 
-    fn fence(&self, at: usize) -> Key<L> {
-        Key::new(L::read(self.bytes, at), Tail::read(self.bytes, at + at::FENCE_TAIL))
+    /// Whether a place is before all keys that may be here.
+    #[inline]
+    pub fn is_below(&self, key: K::Key<'_>) -> bool {
+        K::compare_fence(key, self, Side::Low).is_lt()
+    }
+
+    /// Whether a place is behind all keys that may be here.
+    #[inline]
+    pub fn is_beyond(&self, key: K::Key<'_>) -> bool {
+        K::compare_fence(key, self, Side::High).is_ge()
     }
 
     /// In-page leaf nodes in use.
@@ -352,45 +420,47 @@ impl<'a, L: Lane> Page<'a, L> {
 
     /// A node in use.
     #[inline]
-    pub fn node(&self, node: usize) -> Node<'a, L> {
+    pub fn node(&self, node: usize) -> Node<'a, K> {
         let start = self.node_start(node);
-        Node {
-            bytes: self.bytes,
-            start,
-            payload: start + self.layout.node_payload(),
-            payload_size: self.layout.payload,
-            count: self.count(node),
-            lane: PhantomData,
-        }
+        Node { page: *self, start, payload: start + self.layout.node_payload(), count: self.count(node) }
+    }
+
+    fn separator(&self, node: usize) -> K::Lane {
+        K::Lane::read(self.bytes, self.layout.root_lanes() + node * K::Lane::SIZE)
     }
 
     /// The last separator of the in-page root that lets `key` into its node, and the place in it where `key` is or
     /// would go: `slot` may be one past the node's last.
     #[inline]
-    fn locate(&self, key: Key<L>) -> Position {
+    pub(crate) fn locate(&self, key: K::Key<'_>) -> Position {
         let nodes = self.nodes();
         if nodes == 0 {
             return Position { node: 0, slot: 0 };
         }
+        let lane = match K::lane_in(key, self) {
+            Ok(lane) => lane,
+            Err(Ordering::Less) => return Position { node: 0, slot: 0 },
+            Err(_) => return Position { node: nodes as u8 - 1, slot: self.count(nodes - 1) as u8 },
+        };
         // The first separator is not looked at: everything left of the second one goes to the first node.
-        let separators = self.layout.root_lanes() + L::SIZE;
-        let mut node = L::count_less(self.bytes, separators, nodes - 1, key.lane);
-        if node + 1 < nodes && L::read(self.bytes, separators + node * L::SIZE) == key.lane {
-            node = self.last_node_from(node, key);
+        let separators = self.layout.root_lanes() + K::Lane::SIZE;
+        let mut node = K::Lane::count_less(self.bytes, separators, nodes - 1, lane);
+        if node + 1 < nodes && self.separator(node + 1) == lane {
+            node = self.last_node_from(node, lane, key);
         }
         let found = self.node(node);
         found.prefetch(self.layout.x);
-        Position { node: node as u8, slot: found.lower_bound(key) as u8 }
+        Position { node: node as u8, slot: found.lower_bound(lane, key) as u8 }
     }
 
     /// Among the nodes whose separators tie with the key's lane, and the one before them: the last that starts at or
     /// before the key.
-    fn last_node_from(&self, first: usize, key: Key<L>) -> usize {
-        let separators = self.layout.root_lanes() + L::SIZE;
-        let (mut low, mut high) = (first, L::count_less_equal(self.bytes, separators, self.nodes() - 1, key.lane));
+    fn last_node_from(&self, first: usize, lane: K::Lane, key: K::Key<'_>) -> usize {
+        let separators = self.layout.root_lanes() + K::Lane::SIZE;
+        let (mut low, mut high) = (first, K::Lane::count_less_equal(self.bytes, separators, self.nodes() - 1, lane));
         while low < high {
             let middle = (low + high).div_ceil(2);
-            if self.node(middle).key(0) <= key {
+            if self.node(middle).starts_at_or_before(lane, key) {
                 low = middle;
             } else {
                 high = middle - 1;
@@ -401,7 +471,7 @@ impl<'a, L: Lane> Page<'a, L> {
 
     /// The first entry at or after `key`; the end if there is none.
     #[inline]
-    pub fn lower_bound(&self, key: Key<L>) -> Position {
+    pub fn lower_bound(&self, key: K::Key<'_>) -> Position {
         self.settle(self.locate(key))
     }
 
@@ -434,63 +504,105 @@ impl<'a, L: Lane> Page<'a, L> {
         Some(Position { node, slot: self.count(node as usize).checked_sub(1)? as u8 })
     }
 
-    /// The key at `position`, unless that is the end.
+    /// The entry at `position`, unless that is the end.
     #[inline]
-    pub fn key(&self, position: Position) -> Option<Key<L>> {
-        self.is_entry(position).then(|| self.node(position.node as usize).key(position.slot as usize))
-    }
-
-    fn is_entry(&self, position: Position) -> bool {
+    pub fn entry(&self, position: Position) -> Option<Entry<'a, K>> {
         let node = position.node as usize;
-        node < self.nodes() && (position.slot as usize) < self.count(node)
+        let is_entry = node < self.nodes() && (position.slot as usize) < self.count(node);
+        is_entry.then(|| self.node(node).entry(position.slot as usize))
     }
 
-    /// The child that an inner page's entry at `position` points to.
-    pub fn child(&self, position: Position) -> Option<Block> {
-        let is_inner = self.layout.payload == INNER_PAYLOAD;
-        (is_inner && self.is_entry(position)).then(|| self.node(position.node as usize).child(position.slot as usize))
+    /// How many entries are before `position`.
+    pub(crate) fn rank(&self, position: Position) -> usize {
+        let before: usize = (0..(position.node as usize).min(self.nodes())).map(|node| self.count(node)).sum();
+        before + position.slot as usize
     }
 
     /// The child whose key space has `key`: the last entry at or before it.
     #[inline]
-    pub fn child_for(&self, key: Key<L>) -> Option<Block> {
-        let mut position = self.locate(key);
-        if self.key(position) != Some(key) {
-            position = self.previous(position)?;
+    pub fn child_for(&self, key: K::Key<'_>) -> Option<Block> {
+        let position = self.locate(key);
+        let node = position.node as usize;
+        if node < self.nodes() {
+            // The entry there may be the key itself.
+            let node = self.node(node);
+            let slot = position.slot as usize;
+            if slot < node.count && node.compare(slot, key).is_eq() {
+                return Some(node.child(slot));
+            }
         }
-        self.child(position)
+        let previous = self.previous(position)?;
+        self.child(previous)
+    }
+
+    /// The child that the entry at `position` points to.
+    #[inline]
+    fn child(&self, position: Position) -> Option<Block> {
+        self.entry(position).map(|entry| entry.child)
     }
 
     /// The child whose key space has the keys just before `key`: the last entry before it.
-    pub fn child_before(&self, key: Key<L>) -> Option<Block> {
+    pub fn child_before(&self, key: K::Key<'_>) -> Option<Block> {
         self.child(self.previous(self.locate(key))?)
     }
 
-    /// What inserting `key` here takes.
-    pub fn plan(&self, key: Key<L>) -> Plan {
-        let place = self.locate(key);
+    /// Adds to a change of the page what inserting an entry from outside takes; `None` if the page itself must be split.
+    pub fn insertion<'e, P: Copy>(
+        &self,
+        key: K::Key<'_>,
+        entry: &Entry<'e, K>,
+        change: Change<'e, P>,
+    ) -> Option<Change<'e, P>> {
+        let found = self.locate(key);
+        let (change, found, place) = match self.plan_at(found, entry) {
+            Plan::Insert(place) => (change, Some(found), place),
+            Plan::Split { node, keep, then } => {
+                let full = self.node(node as usize);
+                let parts = (keep as usize) < full.len();
+                let separator = if parts { full.lane(keep as usize) } else { K::separator(self, entry) };
+                (change.edit(Edit::SplitNode { node, keep, separator: separator.to_u128() }), Some(found), then)
+            }
+            Plan::Balance { left, then } => (change.edit(Edit::Balance { left }), Some(found), then),
+            Plan::Repack { then } => (change.edit(Edit::Repack), None, then),
+            Plan::Full => return None,
+        };
+        Some(change.edit(K::insert_edit(self, found, place, entry)))
+    }
+
+    /// What inserting an entry from outside the page takes.
+    pub fn plan(&self, key: K::Key<'_>, entry: &Entry<'_, K>) -> Plan {
+        self.plan_at(self.locate(key), entry)
+    }
+
+    fn plan_at(&self, place: Position, entry: &Entry<'_, K>) -> Plan {
         let (nodes, node, slot) = (self.nodes(), place.node as usize, place.slot as usize);
-        if nodes == 0 || self.count(node) < self.layout.capacity {
+        let (lines, cell, room) = (self.layout.x * LINE, K::cell_size(self, Some(place), entry), self.room());
+        if nodes == 0 && lines + cell <= room {
             return Plan::Insert(place);
         }
-        if nodes < self.layout.nodes && self.used_lines() + self.layout.x <= END_LINE {
-            // Ascending keys leave full nodes behind.
-            let appends = node + 1 == nodes && slot == self.layout.capacity;
-            let keep = if appends { slot } else { self.layout.capacity / 2 };
-            let then = if appends { Position { node: place.node + 1, slot: 0 } } else { cut(place.node, slot, keep) };
-            return Plan::Split { node: place.node, keep: keep as u8, then };
+        if nodes > 0 && self.count(node) < self.layout.capacity && cell <= room {
+            return Plan::Insert(place);
         }
-        if let Some(left) = self.neighbour_with_room(node) {
-            let total = self.count(left) + self.count(left + 1);
-            let from_left = if left == node { slot } else { self.count(left) + slot };
-            return Plan::Balance { left: left as u8, then: cut(left as u8, from_left, total.div_ceil(2)) };
+        if nodes > 0 && self.count(node) == self.layout.capacity {
+            if nodes < self.layout.nodes && lines + cell <= room {
+                // Ascending keys leave full nodes behind.
+                let appends = node + 1 == nodes && slot == self.layout.capacity;
+                let keep = if appends { slot } else { self.layout.capacity / 2 };
+                let then =
+                    if appends { Position { node: place.node + 1, slot: 0 } } else { cut(place.node, slot, keep) };
+                return Plan::Split { node: place.node, keep: keep as u8, then };
+            }
+            if let Some(left) = self.neighbour_with_room(node).filter(|_| cell <= room) {
+                let total = self.count(left) + self.count(left + 1);
+                let from_left = if left == node { slot } else { self.count(left) + slot };
+                return Plan::Balance { left: left as u8, then: cut(left as u8, from_left, total.div_ceil(2)) };
+            }
         }
         let entries = self.entries();
-        if entries >= self.layout.repack_limit() {
-            return Plan::Full;
-        }
-        let before: usize = (0..node).map(|n| self.count(n)).sum::<usize>() + slot;
-        Plan::Repack { then: self.layout.place_in_repacked(entries, before) }
+        // The cells move, so none can be shared.
+        let cell = K::cell_size(self, None, entry);
+        let Some(nodes) = edit::repacked_nodes(self.bytes, self.layout, entries, cell) else { return Plan::Full };
+        Plan::Repack { then: spread(entries, nodes, self.rank(place)) }
     }
 
     /// The left one of a full node and the neighbour it can share entries with so that both get room.
@@ -506,9 +618,22 @@ impl<'a, L: Lane> Page<'a, L> {
         }
     }
 
+    /// Unused bytes between the in-page tree and what lies at the page's end.
+    fn room(&self) -> usize {
+        edit::space_end(self.bytes, self.layout).saturating_sub(self.used_lines() * LINE)
+    }
+
     /// Lines in use from the page's start.
     fn used_lines(&self) -> usize {
         (self.bytes[at::LINES] as usize).clamp(self.layout.first_node_line(), END_LINE)
+    }
+
+    /// All entries in key order.
+    pub fn iter(self) -> impl Iterator<Item = Entry<'a, K>> + Clone + use<'a, K> {
+        (0..self.nodes()).flat_map(move |node| {
+            let node = self.node(node);
+            (0..node.len()).map(move |slot| node.entry(slot))
+        })
     }
 }
 
@@ -520,45 +645,39 @@ fn cut(node: u8, slot: usize, keep: usize) -> Position {
     Position { node, slot: slot as u8 }
 }
 
-/// An entry as stored.
+/// An entry as stored, or to be stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<L> {
-    /// The key's lane.
-    pub lane: L,
-    /// The heap TID with its flags; in an inner page, what breaks ties between equal lanes.
+pub struct Entry<'a, K: KeySpace> {
+    /// The key, less the tail.
+    pub key: K::Stored<'a>,
+    /// The heap TID with its flags; in an inner page, what breaks ties between equal keys.
     pub tail: Tail,
     /// The child an inner entry points to; `NO_BLOCK` in a leaf.
     pub child: Block,
 }
 
-impl<L: Lane> Entry<L> {
+impl<L: Lane> Entry<'_, L> {
     /// The full key.
+    #[inline]
     pub fn key(&self) -> Key<L> {
-        Key::new(self.lane, self.tail)
+        Key::new(self.key, self.tail)
     }
 }
 
-impl<'a, L: Lane> Page<'a, L> {
-    /// All entries in key order.
-    pub fn iter(self) -> impl Iterator<Item = Entry<L>> + use<'a, L> {
-        let is_inner = self.layout.payload == INNER_PAYLOAD;
-        (0..self.nodes()).flat_map(move |node| {
-            let node = self.node(node);
-            (0..node.len()).map(move |slot| Entry {
-                lane: node.lane(slot),
-                tail: node.tail(slot),
-                child: if is_inner { node.child(slot) } else { NO_BLOCK },
-            })
-        })
+impl<L: Lane> Page<'_, L> {
+    /// The full key at `position`, unless that is the end.
+    #[inline]
+    pub fn key(&self, position: Position) -> Option<Key<L>> {
+        self.entry(position).map(|entry| entry.key())
     }
 }
 
-impl<L: Lane> Node<'_, L> {
+impl<'a, K: KeySpace> Node<'a, K> {
     /// Asks for all the node's lines at once (paper §3.1).
     #[inline(always)]
     fn prefetch(&self, lines: usize) {
         for line in 0..lines {
-            simd::prefetch(self.bytes.as_ptr().wrapping_add(self.start + line * LINE));
+            simd::prefetch(self.page.bytes.as_ptr().wrapping_add(self.start + line * LINE));
         }
     }
 
@@ -575,43 +694,66 @@ impl<L: Lane> Node<'_, L> {
 
     /// The lane of the entry in `slot`.
     #[inline]
-    pub fn lane(&self, slot: usize) -> L {
-        L::read(self.bytes, self.start + slot * L::SIZE)
+    pub fn lane(&self, slot: usize) -> K::Lane {
+        K::Lane::read(self.page.bytes, self.start + slot * K::Lane::SIZE)
     }
 
     /// The tail of the entry in `slot`, flags included.
     #[inline]
     pub fn tail(&self, slot: usize) -> Tail {
-        Tail::read(self.bytes, self.tail_at(slot))
+        Tail::read(self.page.bytes, self.tail_at(slot))
     }
 
     /// Where in the page the tail of the entry in `slot` begins; its first byte has the flags.
     #[inline]
     pub fn tail_at(&self, slot: usize) -> usize {
-        self.payload + slot * self.payload_size
+        self.payload + slot * self.page.layout.payload
     }
 
-    /// The full key of the entry in `slot`.
+    /// The key of the entry in `slot`, less its tail.
     #[inline]
-    pub fn key(&self, slot: usize) -> Key<L> {
-        Key::new(self.lane(slot), self.tail(slot))
+    pub fn stored(&self, slot: usize) -> K::Stored<'a> {
+        K::stored(&self.page, self.lane(slot), self.tail_at(slot))
     }
 
+    /// The entry in `slot`.
+    #[inline]
+    pub fn entry(&self, slot: usize) -> Entry<'a, K> {
+        let child = if self.page.level() == 0 { NO_BLOCK } else { self.child(slot) };
+        Entry { key: self.stored(slot), tail: self.tail(slot), child }
+    }
+
+    #[inline]
     fn child(&self, slot: usize) -> Block {
-        read_u32(self.bytes, self.tail_at(slot) + Tail::SIZE)
+        read_u32(self.page.bytes, self.tail_at(slot) + Tail::SIZE)
+    }
+
+    /// How `key` is ordered against the entry in `slot`.
+    #[inline]
+    fn compare(&self, slot: usize, key: K::Key<'_>) -> Ordering {
+        match K::lane_in(key, &self.page) {
+            Ok(lane) => lane.cmp(&self.lane(slot)).then_with(|| K::compare_tied(key, &self.page, self.tail_at(slot))),
+            Err(side) => side,
+        }
+    }
+
+    fn starts_at_or_before(&self, lane: K::Lane, key: K::Key<'_>) -> bool {
+        let first = self.lane(0);
+        first < lane || first == lane && K::compare_tied(key, &self.page, self.tail_at(0)).is_ge()
     }
 
     /// The first slot whose entry is at or after `key`; one past the last if there is none.
     #[inline]
-    fn lower_bound(&self, key: Key<L>) -> usize {
-        let mut slot = L::count_less(self.bytes, self.start, self.count, key.lane);
-        if key.tail == Tail::MIN || slot == self.count || self.lane(slot) != key.lane {
+    fn lower_bound(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
+        let bytes = self.page.bytes;
+        let mut slot = K::Lane::count_less(bytes, self.start, self.count, lane);
+        if K::begins_lane(key) || slot == self.count || self.lane(slot) != lane {
             return slot;
         }
-        let mut end = L::count_less_equal(self.bytes, self.start, self.count, key.lane);
+        let mut end = K::Lane::count_less_equal(bytes, self.start, self.count, lane);
         while slot < end {
             let middle = (slot + end) / 2;
-            if self.tail(middle).position() < key.tail {
+            if K::compare_tied(key, &self.page, self.tail_at(middle)).is_gt() {
                 slot = middle + 1;
             } else {
                 end = middle;
@@ -637,11 +779,56 @@ fn refuse(bytes: &PageBytes, geometry: &Geometry, block: Block) -> Error {
     Error::Corrupt { block, what: "page is not laid out as this index's pages are" }
 }
 
+/// How the keys of an index are made of its columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// They fit a lane.
+    Exact(KeyShape),
+    /// They are byte strings.
+    Long(LongShape),
+}
+
+impl Shape {
+    /// The lane that goes with it.
+    pub fn lane_kind(&self) -> LaneKind {
+        match self {
+            Shape::Exact(shape) => shape.lane_kind(),
+            Shape::Long(shape) if shape.has_extra() => LaneKind::PrefixExtra,
+            Shape::Long(_) => LaneKind::Prefix,
+        }
+    }
+
+    /// How many columns make the key.
+    pub fn columns(&self) -> usize {
+        match self {
+            Shape::Exact(shape) => shape.columns().len(),
+            Shape::Long(shape) => shape.digits().len(),
+        }
+    }
+
+    fn to_bytes(self, out: &mut [u8]) {
+        match self {
+            Shape::Exact(shape) => {
+                shape.to_bytes(out);
+            }
+            Shape::Long(shape) => shape.to_bytes(out),
+        }
+    }
+
+    fn from_bytes(bytes: &[u8], columns: usize, kind: LaneKind) -> Option<Shape> {
+        let shape = match kind.is_prefix() {
+            false => Shape::Exact(KeyShape::from_bytes(bytes, columns)?),
+            true => Shape::Long(LongShape::from_bytes(bytes, columns, kind == LaneKind::PrefixExtra)?),
+        };
+        (shape.lane_kind() == kind).then_some(shape)
+    }
+}
+
 /// The meta page's content: what an index is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Meta {
-    /// Which columns make the lane.
-    pub shape: crate::key::KeyShape,
+    /// How columns make keys.
+    pub shape: Shape,
     /// How pages are laid out.
     pub geometry: Geometry,
     /// Which log the index was built for (docs/design.md, 7).
@@ -666,7 +853,7 @@ mod meta_at {
     pub const LANE: usize = 77;
     pub const COLUMNS: usize = 78;
     pub const COLUMN: usize = 80;
-    pub const END: usize = COLUMN + 2 * crate::key::KeyShape::MAX_COLUMNS;
+    pub const END: usize = COLUMN + super::LongShape::COLUMN_BYTES * super::KeyShape::MAX_COLUMNS;
 }
 
 impl Meta {
@@ -680,10 +867,10 @@ impl Meta {
         bytes[meta_at::LOG] = self.log as u8;
         bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4].copy_from_slice(&self.geometry.widths());
         bytes[meta_at::LANE] = self.shape.lane_kind().code();
-        bytes[meta_at::COLUMNS] = self.shape.columns().len() as u8;
+        bytes[meta_at::COLUMNS] = self.shape.columns() as u8;
         self.shape.to_bytes(&mut bytes[meta_at::COLUMN..meta_at::END]);
         let used = meta_at::END.next_multiple_of(LINE);
-        edit::write_server_header(&mut bytes, used);
+        edit::write_server_header(&mut bytes, used, edit::SPACE_END);
         edit::write_special(&mut bytes, self.geometry.build_id);
         bytes
     }
@@ -702,11 +889,11 @@ impl Meta {
             return Err(Error::UnknownFormat { block: crate::store::META, format });
         }
         let columns = bytes[meta_at::COLUMNS] as usize;
-        if columns > crate::key::KeyShape::MAX_COLUMNS {
+        if columns > KeyShape::MAX_COLUMNS {
             return Err(corrupt("meta page names too many columns"));
         }
-        let shape = crate::key::KeyShape::from_bytes(&bytes[meta_at::COLUMN..meta_at::END], columns)
-            .filter(|shape| shape.lane_kind().code() == bytes[meta_at::LANE])
+        let shape = LaneKind::from_code(bytes[meta_at::LANE])
+            .and_then(|kind| Shape::from_bytes(&bytes[meta_at::COLUMN..meta_at::END], columns, kind))
             .ok_or(corrupt("meta page describes no possible key"))?;
         let mut widths = [0; 4];
         widths.copy_from_slice(&bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4]);

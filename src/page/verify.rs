@@ -6,11 +6,11 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flaw(pub &'static str);
 
-fn ensure(sound: bool, what: &'static str) -> core::result::Result<(), Flaw> {
+pub(super) fn ensure(sound: bool, what: &'static str) -> core::result::Result<(), Flaw> {
     if sound { Ok(()) } else { Err(Flaw(what)) }
 }
 
-impl<'a, L: Lane> Page<'a, L> {
+impl<'a, K: KeySpace> Page<'a, K> {
     /// Checks everything that the page alone can tell: header, in-page tree, order, fences. `ranks`, for an index of one
     /// column, is the rank of its NULLs.
     pub fn verify(
@@ -18,21 +18,22 @@ impl<'a, L: Lane> Page<'a, L> {
         geometry: &'a Geometry,
         block: Block,
         ranks: Option<bool>,
-    ) -> core::result::Result<Page<'a, L>, Flaw> {
-        let page = match Page::<L>::open(bytes, geometry, block) {
+        order: K::Order<'_>,
+    ) -> core::result::Result<Page<'a, K>, Flaw> {
+        let page = match Page::<K>::open(bytes, geometry, block) {
             Ok(page) => page,
             Err(Error::Corrupt { what, .. }) => return Err(Flaw(what)),
             Err(Error::UnknownFormat { .. }) => {
                 return Err(Flaw("page has an unknown format version"));
             }
         };
-        page.verify_header(geometry)?;
+        page.verify_header(geometry, order)?;
         page.verify_nodes()?;
-        page.verify_entries(ranks)?;
+        page.verify_entries(ranks, order)?;
         Ok(page)
     }
 
-    fn verify_header(&self, geometry: &Geometry) -> core::result::Result<(), Flaw> {
+    fn verify_header(&self, geometry: &Geometry, order: K::Order<'_>) -> core::result::Result<(), Flaw> {
         let bytes = self.bytes;
         let lines = bytes[at::LINES] as usize;
         ensure(bytes[10..at::PD_LOWER] == [0, 0], "server page flags are set")?;
@@ -43,25 +44,28 @@ impl<'a, L: Lane> Page<'a, L> {
             "server's lower bound is not where the in-page tree ends",
         )?;
         let special = (PAGE_SIZE - SPECIAL) as u16;
-        let server =
-            [read_u16(bytes, at::PD_UPPER), read_u16(bytes, at::PD_SPECIAL), read_u16(bytes, at::PD_PAGESIZE_VERSION)];
-        ensure(server == [special, special, PAGESIZE_VERSION], "server page header is damaged")?;
+        let server = [read_u16(bytes, at::PD_SPECIAL), read_u16(bytes, at::PD_PAGESIZE_VERSION)];
+        let upper = read_u16(bytes, at::PD_UPPER);
+        let lowest = if self.layout.kind.is_prefix() { (lines * LINE) as u16 } else { special };
+        let in_order = (lowest..=special).contains(&upper);
+        ensure(in_order && server == [special, PAGESIZE_VERSION], "server page header is damaged")?;
         ensure(bytes[at::FLAGS] & !(DELETED | INCOMPLETE) == 0, "unknown page flags")?;
         ensure(bytes[at::NODES] as usize <= self.layout.nodes, "more in-page nodes than fit")?;
-        let gaps = [
-            at::RIGHT + 4..at::LOW,
-            at::LOW + at::FENCE_TAIL + Tail::SIZE..at::HIGH,
-            at::HIGH + at::FENCE_TAIL + Tail::SIZE..FIRST_LINE * LINE,
-        ];
-        ensure(gaps.into_iter().all(|gap| is_zero(&bytes[gap])), "page header has bytes where it should be empty")?;
+        ensure(is_zero(&bytes[at::RIGHT + 4..at::LOW]), "page header has bytes where it should be empty")?;
+        K::verify_header(self)?;
         let mut special = [0; PAGE_SIZE];
         edit::write_special(&mut special, geometry.build_id);
         ensure(bytes[PAGE_SIZE - SPECIAL..] == special[PAGE_SIZE - SPECIAL..], "special space is damaged")?;
-        ensure(self.low() < self.high(), "fences are out of order")?;
+        let mut low = K::FIRST;
+        K::keep(&mut low, self.low());
+        let in_order = K::compare_fence(K::lend(&low, order), self, Side::High).is_lt();
+        ensure(in_order, "fences are out of order")?;
         ensure(!self.is_deleted() || self.is_empty(), "deleted page has entries")?;
         ensure(self.level() == 0 || self.is_deleted() || !self.is_empty(), "inner page is empty")?;
-        ensure(is_link(self.right()) || self.high() == Key::MAX, "last page of its level has an upper fence")?;
-        ensure(is_link(self.left()) || self.low() == Key::MIN, "first page of its level has a lower fence")
+        let has_no_end = is_link(self.right()) || K::same_fence(self.high(), K::fence_of(&K::LAST));
+        ensure(has_no_end, "last page of its level has an upper fence")?;
+        let has_no_start = is_link(self.left()) || K::same_fence(self.low(), K::fence_of(&K::FIRST));
+        ensure(has_no_start, "first page of its level has a lower fence")
     }
 
     fn verify_nodes(&self) -> core::result::Result<(), Flaw> {
@@ -95,45 +99,40 @@ impl<'a, L: Lane> Page<'a, L> {
         ensure(is_zero(&rest[FIRST_LINE * LINE..self.used_lines() * LINE]), "slots not in use are not zero")
     }
 
-    fn verify_entries(&self, ranks: Option<bool>) -> core::result::Result<(), Flaw> {
-        let mut previous: Option<Key<L>> = None;
+    fn verify_entries(&self, ranks: Option<bool>, order: K::Order<'_>) -> core::result::Result<(), Flaw> {
+        let mut kept = K::FIRST;
+        let mut previous: Option<K::Lane> = None;
         for number in 0..self.nodes() {
             let node = self.node(number);
-            let separator = L::read(self.bytes, self.layout.root_lanes() + number * L::SIZE);
-            let is_apart = previous.is_none_or(|previous| previous.lane <= separator) && separator <= node.lane(0);
+            let separator = self.separator(number);
+            let is_apart = previous.is_none_or(|previous| previous <= separator) && separator <= node.lane(0);
             ensure(number == 0 || is_apart, "in-page separator does not part its nodes")?;
             for slot in 0..node.len() {
-                let key = node.key(slot);
-                ensure(previous.is_none_or(|previous| previous < key), "entries are out of order")?;
-                ensure(key >= self.low(), "entry is below the page's low fence")?;
-                ensure(key < self.high(), "entry is not below the page's high fence")?;
-                previous = Some(key);
+                let entry = node.entry(slot);
+                let ordered = K::compare_entry(K::lend(&kept, order), &entry).is_lt();
+                // The level's first child begins where all keys do.
+                let is_start = previous.is_none() && K::is_fence(&entry, self.low());
+                ensure(previous.is_none() || ordered || is_start, "entries are out of order")?;
+                ensure(K::keep_key(&mut kept, &entry, order).is_some(), "entry's key is damaged")?;
+                let key = K::lend(&kept, order);
+                ensure(!self.is_below(key), "entry is below the page's low fence")?;
+                ensure(!self.is_beyond(key), "entry is not below the page's high fence")?;
+                previous = Some(node.lane(slot));
                 if self.level() == 0 {
-                    verify_leaf_entry(node.lane(slot), node.tail(slot), ranks)?;
+                    let sound = !entry.tail.is_flawed();
+                    ensure(sound, "entry has an unknown flag or an impossible heap TID")?;
+                    K::verify_entry(&entry, ranks)?;
                 } else {
-                    ensure(node.child(slot) > crate::store::ROOT, "inner entry has no child")?;
+                    ensure(entry.child > crate::store::ROOT, "inner entry has no child")?;
                 }
             }
         }
-        let first = self.key(Position { node: 0, slot: 0 });
-        ensure(
-            self.level() == 0 || self.is_deleted() || first == Some(self.low()),
-            "first child does not begin at the low fence",
-        )
+        let first = self.entry(Position { node: 0, slot: 0 });
+        let begins = first.is_some_and(|first| K::is_fence(&first, self.low()));
+        ensure(self.level() == 0 || self.is_deleted() || begins, "first child does not begin at the low fence")
     }
 }
 
-fn verify_leaf_entry<L: Lane>(lane: L, tail: Tail, ranks: Option<bool>) -> core::result::Result<(), Flaw> {
-    ensure(!tail.is_flawed(), "entry has an unknown flag or an impossible heap TID")?;
-    match ranks {
-        Some(null_rank) => {
-            let extreme = if null_rank { L::MAX } else { L::MIN };
-            ensure(tail.rank() != null_rank || lane == extreme, "NULL entry is not at the end of the order")
-        }
-        None => ensure(!tail.rank(), "entry of several columns has a rank"),
-    }
-}
-
-fn is_zero(bytes: &[u8]) -> bool {
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0)
 }

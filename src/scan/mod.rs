@@ -1,12 +1,14 @@
 //! Scans: ranges read a page at a time into a private copy (I6), forward or backward.
 
+mod long;
 mod selection;
 
-pub use selection::{Range, Selection, predecessor, successor};
+pub use long::{Cut, Interval, LongSelection, compare_cuts};
+pub use selection::{Selection, predecessor, successor};
 
-use crate::key::{Key, Lane, Tail};
-use crate::page::{MAX_PAGE_ENTRIES, Page, Position, is_link};
-use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, Result};
+use crate::key::{Lane, Tail};
+use crate::page::{Entry, Geometry, KeySpace, Long, MAX_PAGE_ENTRIES, Node, Page, Position, Side, is_link};
+use crate::store::{Block, Error, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, Result};
 use crate::tree::Tree;
 
 /// Which way a scan goes.
@@ -27,31 +29,43 @@ impl Direction {
     }
 }
 
-/// Where a scan that goes this way ends.
-fn end<L: Lane>(direction: Direction) -> Key<L> {
-    match direction {
-        Direction::Forward => Key::MAX,
-        Direction::Backward => Key::MIN,
-    }
+/// A key space that can be scanned.
+pub trait Scannable: KeySpace {
+    /// The keys of a page's matches, as far as a scan needs them. All-zero bytes are none.
+    type Copied: Copied<Self>;
+}
+
+/// The keys of a page's matches, in scan order.
+pub trait Copied<K: KeySpace>: Copy {
+    /// None.
+    fn none() -> Self;
+    /// Begins with a page; the keys themselves are only wanted if `wanted` says so.
+    fn begin(&mut self, page: &Page<'_, K>, wanted: bool);
+    /// Sets the key of the `at`-th match, which is in this slot of the page's `number`-th node. `false` if it cannot be.
+    fn set(&mut self, at: usize, node: &Node<'_, K>, number: u8, slot: usize) -> bool;
+    /// Puts the keys of `from..to` in the opposite order.
+    fn reverse(&mut self, from: usize, to: usize);
+    /// Copies the first `count` of another's.
+    fn copy_from(&mut self, other: &Self, count: usize);
 }
 
 /// The matches of one page, in scan order. Plain memory: it lives where the caller says.
 #[derive(Clone, Copy)]
-pub struct Matches<L> {
+pub struct Matches<K: Scannable> {
     count: usize,
     tails: [Tail; MAX_PAGE_ENTRIES],
-    lanes: [L; MAX_PAGE_ENTRIES],
     places: [u16; MAX_PAGE_ENTRIES],
+    keys: K::Copied,
 }
 
-impl<L: Lane> Matches<L> {
+impl<K: Scannable> Matches<K> {
     /// None.
     pub fn new() -> Self {
         Matches {
             count: 0,
             tails: [Tail::MIN; MAX_PAGE_ENTRIES],
-            lanes: [L::MIN; MAX_PAGE_ENTRIES],
             places: [0; MAX_PAGE_ENTRIES],
+            keys: K::Copied::none(),
         }
     }
 
@@ -81,12 +95,6 @@ impl<L: Lane> Matches<L> {
         &self.tails[..self.count]
     }
 
-    /// The lane of a match.
-    #[inline]
-    pub fn lane(&self, index: usize) -> L {
-        self.lanes[index]
-    }
-
     /// Where in its page a match's flags are, for [`kill`].
     pub fn place(&self, index: usize) -> u16 {
         self.places[index]
@@ -97,15 +105,15 @@ impl<L: Lane> Matches<L> {
         let count = other.count;
         self.count = count;
         self.tails[..count].copy_from_slice(&other.tails[..count]);
-        self.lanes[..count].copy_from_slice(&other.lanes[..count]);
         self.places[..count].copy_from_slice(&other.places[..count]);
+        self.keys.copy_from(&other.keys, count);
     }
 
     /// Appends the entries of a page from one place to another; `false` if some cannot be entries, for damage that a
     /// read can tell at no cost is not to become a wrong answer.
-    fn append(&mut self, page: &Page<'_, L>, from: Position, to: Position, reading: Reading) -> bool {
-        let null_lane = if reading.null_rank { L::MAX } else { L::MIN };
-        let (mut previous, mut flawed) = (L::MIN, false);
+    fn append(&mut self, page: &Page<'_, K>, from: Position, to: Position, reading: Reading) -> bool {
+        let (mut previous, mut flawed) = (K::Lane::MIN, false);
+        let null_lane = if reading.null_rank { K::Lane::MAX } else { K::Lane::MIN };
         for number in from.node..=to.node.min((page.nodes() as u8).saturating_sub(1)) {
             let node = page.node(number as usize);
             let first = if number == from.node { from.slot as usize } else { 0 };
@@ -118,8 +126,8 @@ impl<L: Lane> Matches<L> {
                 // Written first and counted after, so that the common case has no branch to guess.
                 let at = self.count.min(MAX_PAGE_ENTRIES - 1);
                 self.tails[at] = tail;
-                self.lanes[at] = lane;
                 self.places[at] = node.tail_at(slot) as u16;
+                flawed |= !self.keys.set(at, &node, number, slot);
                 self.count = at + usize::from(!(reading.skip_dead && tail.dead()));
             }
         }
@@ -129,15 +137,140 @@ impl<L: Lane> Matches<L> {
     /// Puts the matches from `first` on in the opposite order.
     fn reverse_from(&mut self, first: usize) {
         self.tails[first..self.count].reverse();
-        self.lanes[first..self.count].reverse();
         self.places[first..self.count].reverse();
+        self.keys.reverse(first, self.count);
     }
 }
 
-impl<L: Lane> Default for Matches<L> {
+impl<L: Lane> Matches<L> {
+    /// The lane of a match.
+    #[inline]
+    pub fn lane(&self, index: usize) -> L {
+        self.keys.0[index]
+    }
+}
+
+impl Matches<Long> {
+    /// A match's entry, if the scan wanted keys.
+    #[inline]
+    pub fn entry<'a>(&'a self, geometry: &'a Geometry, index: usize) -> Option<Entry<'a, Long>> {
+        let page = Page::<Long>::open(&self.keys.page, geometry, NO_BLOCK).ok()?;
+        page.entry(self.keys.positions[index])
+    }
+}
+
+impl<K: Scannable> Default for Matches<K> {
     fn default() -> Self {
         Matches::new()
     }
+}
+
+/// The lanes of a page's matches.
+#[derive(Clone, Copy)]
+pub struct Lanes<L>([L; MAX_PAGE_ENTRIES]);
+
+impl<L: Lane> Scannable for L {
+    type Copied = Lanes<L>;
+}
+
+impl<L: Lane> Copied<L> for Lanes<L> {
+    fn none() -> Self {
+        Lanes([L::MIN; MAX_PAGE_ENTRIES])
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, _page: &Page<'_, L>, _wanted: bool) {}
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, node: &Node<'_, L>, _number: u8, slot: usize) -> bool {
+        self.0[at] = node.lane(slot);
+        true
+    }
+
+    fn reverse(&mut self, from: usize, to: usize) {
+        self.0[from..to].reverse();
+    }
+
+    fn copy_from(&mut self, other: &Self, count: usize) {
+        self.0[..count].copy_from_slice(&other.0[..count]);
+    }
+}
+
+/// A copy of the page, if keys are wanted, and where in it the matches are.
+#[derive(Clone, Copy)]
+pub struct LongMatches {
+    positions: [Position; MAX_PAGE_ENTRIES],
+    wanted: bool,
+    page: PageBytes,
+}
+
+impl Scannable for Long {
+    type Copied = LongMatches;
+}
+
+impl Copied<Long> for LongMatches {
+    fn none() -> Self {
+        LongMatches {
+            positions: [Position { node: 0, slot: 0 }; MAX_PAGE_ENTRIES],
+            wanted: false,
+            page: [0; PAGE_SIZE],
+        }
+    }
+
+    fn begin(&mut self, page: &Page<'_, Long>, wanted: bool) {
+        self.wanted = wanted;
+        if wanted {
+            self.page = *page.bytes();
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, at: usize, _node: &Node<'_, Long>, number: u8, slot: usize) -> bool {
+        self.positions[at] = Position { node: number, slot: slot as u8 };
+        true
+    }
+
+    fn reverse(&mut self, from: usize, to: usize) {
+        self.positions[from..to].reverse();
+    }
+
+    fn copy_from(&mut self, other: &Self, count: usize) {
+        self.positions[..count].copy_from_slice(&other.positions[..count]);
+        self.wanted = other.wanted;
+        if other.wanted {
+            self.page = other.page;
+        }
+    }
+}
+
+/// A range of keys in which every key is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<K: KeySpace> {
+    /// The place it begins at.
+    pub first: K::Kept,
+    /// The place it ends before.
+    pub after: K::Kept,
+}
+
+impl<K: KeySpace> Range<K> {
+    /// All keys.
+    pub fn all() -> Self {
+        Range { first: K::FIRST, after: K::LAST }
+    }
+}
+
+/// What a scan looks for: ranges of keys, asked for one after the other. `out` is the answer where it is `true`; it may
+/// be written to where it is not. Neither keeps what it is given.
+pub trait Wanted<K: KeySpace> {
+    /// The first range of wanted keys that begins at or after a place, or what is left from the place on of the one it
+    /// is in.
+    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool;
+    /// The last range of wanted keys that ends at or before a place, or what is left before the place of the one it is in.
+    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool;
+    /// The rank that only NULLs have, in an index of one column on exact lanes; else one that no entry has.
+    fn null_rank(&self) -> bool;
+    /// Whether the keys of matches are wanted, not only where their rows are.
+    fn wants_keys(&self) -> bool;
 }
 
 /// How entries are taken from a page.
@@ -149,24 +282,45 @@ struct Reading {
     null_rank: bool,
 }
 
-/// Where a scan is: it has read the matches between `near` and `bound` last, and goes on from `bound`.
+/// Where a scan is: it has read the matches between `near` and `bound` last, and goes on from `bound`. Plain memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Cursor<L> {
+pub struct Cursor<K: KeySpace> {
     direction: Direction,
+    /// Whether the scan has come to its end.
+    done: bool,
     /// Where the page of matches read last began.
-    near: Key<L>,
-    bound: Key<L>,
+    near: K::Kept,
+    bound: K::Kept,
     /// The fence between the page read last and `link`, the page after it.
-    edge: Key<L>,
+    edge: K::Kept,
     link: Block,
     lsn: u64,
 }
 
-impl<L: Lane> Cursor<L> {
+impl<K: Scannable> Cursor<K> {
     /// At the beginning, or backward at the end.
     pub fn new(direction: Direction) -> Self {
-        let start = end(direction.opposite());
-        Cursor { direction, near: start, bound: start, edge: start, link: NO_BLOCK, lsn: 0 }
+        let (near, bound, edge) = (K::FIRST, K::FIRST, K::FIRST);
+        let mut cursor = Cursor { direction, done: false, near, bound, edge, link: NO_BLOCK, lsn: 0 };
+        cursor.restart(direction);
+        cursor
+    }
+
+    /// Goes to the beginning, or backward to the end.
+    pub fn restart(&mut self, direction: Direction) {
+        (self.direction, self.done) = (direction, false);
+        (self.link, self.lsn) = (NO_BLOCK, 0);
+        K::assign(&mut self.bound, start::<K>(direction));
+        K::assign(&mut self.near, start::<K>(direction));
+    }
+
+    /// Becomes the same as another, which takes no more copying than the keys are long.
+    pub fn copy_from(&mut self, other: &Self) {
+        (self.direction, self.done) = (other.direction, other.done);
+        (self.link, self.lsn) = (other.link, other.lsn);
+        K::assign(&mut self.near, &other.near);
+        K::assign(&mut self.bound, &other.bound);
+        K::assign(&mut self.edge, &other.edge);
     }
 
     /// Which way the cursor goes.
@@ -178,13 +332,13 @@ impl<L: Lane> Cursor<L> {
     /// again); after a read that found none, the ones at the end the scan came to. Turning twice changes nothing.
     pub fn turn(&mut self) {
         self.direction = self.direction.opposite();
-        (self.near, self.bound) = (self.bound, self.near);
-        self.link = NO_BLOCK;
+        core::mem::swap(&mut self.near, &mut self.bound);
+        (self.link, self.done) = (NO_BLOCK, false);
     }
 
-    /// The key all matches on this side of which have been read.
-    pub fn bound(&self) -> Key<L> {
-        self.bound
+    /// The place all matches on this side of which have been read.
+    pub fn bound(&self) -> &K::Kept {
+        &self.bound
     }
 
     /// The log position of the page read last, at the time.
@@ -196,24 +350,26 @@ impl<L: Lane> Cursor<L> {
     /// end of the scan. Nothing stays locked. `skip_dead` leaves out entries known to be dead to everyone.
     pub fn read_page<S: PageStore>(
         &mut self,
-        tree: Tree<'_, S, L>,
-        selection: &Selection<'_>,
+        tree: Tree<'_, S, K>,
+        wanted: &impl Wanted<K>,
         skip_dead: bool,
-        out: &mut Matches<L>,
+        out: &mut Matches<K>,
     ) -> Result<Option<S::Pin>> {
         out.clear();
-        let reading = Reading { skip_dead, null_rank: selection.shape().null_rank() };
-        self.near = self.bound;
-        while self.bound != end(self.direction) {
-            let Some(range) = self.next_range(selection, self.bound) else {
+        let reading = Reading { skip_dead, null_rank: wanted.null_rank() };
+        K::assign(&mut self.near, &self.bound);
+        let mut range = Range::all();
+        while !self.done {
+            if !self.next_range(wanted, &mut range) {
                 break;
-            };
+            }
             let pin = self.go_to(tree, &range)?;
             tree.store().note_read(pin);
             let page = tree.page(pin)?;
+            out.keys.begin(&page, wanted.wants_keys());
             let sound = match self.direction {
-                Direction::Forward => self.collect_forward(&page, selection, range, reading, out),
-                Direction::Backward => self.collect_backward(&page, selection, range, reading, out),
+                Direction::Forward => self.collect_forward(tree, &page, wanted, &mut range, reading, out),
+                Direction::Backward => self.collect_backward(tree, &page, wanted, &mut range, reading, out),
             };
             if !sound {
                 let block = tree.store().block(pin);
@@ -227,105 +383,154 @@ impl<L: Lane> Cursor<L> {
             tree.store().unpin(pin);
             tree.store().check_interrupts();
         }
-        self.bound = end(self.direction);
+        self.end();
         Ok(None)
     }
 
-    fn next_range(&self, selection: &Selection<'_>, from: Key<L>) -> Option<Range<L>> {
+    /// Comes to the end of the scan.
+    fn end(&mut self) {
+        self.done = true;
+        K::assign(&mut self.bound, start::<K>(self.direction.opposite()));
+    }
+
+    fn next_range(&self, wanted: &impl Wanted<K>, range: &mut Range<K>) -> bool {
         match self.direction {
-            Direction::Forward => selection.at_or_after(from),
-            Direction::Backward => selection.before(from),
+            Direction::Forward => wanted.at_or_after(&self.bound, range),
+            Direction::Backward => wanted.before(&self.bound, range),
         }
     }
 
     /// The leaf where a range begins (backward: ends): the next one along if that is where it must be.
-    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, L>, range: &Range<L>) -> Result<S::Pin> {
+    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, K>, range: &Range<K>) -> Result<S::Pin> {
+        let order = tree.order();
         match self.direction {
-            Direction::Forward if is_link(self.link) && range.first == self.edge => {
-                tree.leaf_for_via(self.link, range.first)
+            Direction::Forward if is_link(self.link) && K::same(&range.first, &self.edge) => {
+                tree.leaf_for_via(self.link, K::lend(&range.first, order))
             }
-            Direction::Forward => tree.leaf_for(range.first),
-            Direction::Backward if is_link(self.link) && successor(range.last) == self.edge => {
-                tree.leaf_before_via(self.link, self.edge)
+            Direction::Forward => tree.leaf_for(K::lend(&range.first, order)),
+            Direction::Backward if is_link(self.link) && K::same(&range.after, &self.edge) => {
+                tree.leaf_before_via(self.link, K::lend(&self.edge, order))
             }
-            Direction::Backward => tree.leaf_before(successor(range.last)),
+            Direction::Backward => tree.leaf_before(K::lend(&range.after, order)),
         }
     }
 
-    fn collect_forward(
+    fn collect_forward<S>(
         &mut self,
-        page: &Page<'_, L>,
-        selection: &Selection<'_>,
-        mut range: Range<L>,
+        tree: Tree<'_, S, K>,
+        page: &Page<'_, K>,
+        wanted: &impl Wanted<K>,
+        range: &mut Range<K>,
         reading: Reading,
-        out: &mut Matches<L>,
-    ) -> bool {
-        let mut sound = true;
-        (self.edge, self.link) = (page.high(), page.right());
+        out: &mut Matches<K>,
+    ) -> bool
+    where
+        S: PageStore,
+    {
+        let order = tree.order();
+        let (mut sound, mut is_last) = (true, false);
+        K::keep(&mut self.edge, page.high());
+        self.link = page.right();
         loop {
-            let from = page.lower_bound(range.first);
-            let next = match page.key(from) {
-                None => break self.bound = self.edge,
+            let from = page.lower_bound(K::lend(&range.first, order));
+            let Some(entry) = page.entry(from) else {
+                K::assign(&mut self.bound, &self.edge);
+                break;
+            };
+            let after = K::lend(&range.after, order);
+            let more = if K::compare_entry(after, &entry).is_le() {
                 // Nothing in this range: on to the range that the next key there is may be in.
-                Some(key) if key > range.last => selection.at_or_after(key),
-                Some(_) => {
-                    let after = successor(range.last);
-                    if after >= self.edge {
-                        sound &= out.append(page, from, page.end(), reading);
-                        break self.bound = self.edge;
-                    }
-                    sound &= out.append(page, from, page.lower_bound(after), reading);
-                    selection.at_or_after(after)
+                sound &= K::keep_key(&mut self.bound, &entry, order).is_some();
+                wanted.at_or_after(&self.bound, range)
+            } else {
+                if page.is_beyond(after) {
+                    sound &= out.append(page, from, page.end(), reading);
+                    K::assign(&mut self.bound, &self.edge);
+                    break;
                 }
+                sound &= out.append(page, from, page.lower_bound(after), reading);
+                K::assign(&mut self.bound, &range.after);
+                wanted.at_or_after(&self.bound, range)
             };
-            match next {
-                None => break self.bound = Key::MAX,
-                Some(next) if next.first >= self.edge => break self.bound = next.first,
-                Some(next) => range = next,
+            if !more || !sound {
+                is_last = true;
+                break;
+            }
+            if page.is_beyond(K::lend(&range.first, order)) {
+                K::assign(&mut self.bound, &range.first);
+                break;
             }
         }
-        if self.bound >= self.edge && !is_link(self.link) {
-            self.bound = Key::MAX;
+        if is_last || !is_link(self.link) && page.is_beyond(K::lend(&self.bound, order)) {
+            self.end();
         }
         sound
     }
 
-    fn collect_backward(
+    fn collect_backward<S>(
         &mut self,
-        page: &Page<'_, L>,
-        selection: &Selection<'_>,
-        mut range: Range<L>,
+        tree: Tree<'_, S, K>,
+        page: &Page<'_, K>,
+        wanted: &impl Wanted<K>,
+        range: &mut Range<K>,
         reading: Reading,
-        out: &mut Matches<L>,
-    ) -> bool {
-        let mut sound = true;
-        (self.edge, self.link) = (page.low(), page.left());
+        out: &mut Matches<K>,
+    ) -> bool
+    where
+        S: PageStore,
+    {
+        let order = tree.order();
+        let (mut sound, mut is_last) = (true, false);
+        K::keep(&mut self.edge, page.low());
+        self.link = page.left();
+        let starts_below = |place: &K::Kept| K::compare_fence(K::lend(place, order), page, Side::Low).is_le();
         loop {
-            let to = page.lower_bound(successor(range.last));
-            let last = page.previous(to).and_then(|last| page.key(last));
-            let next = match last {
-                None => break self.bound = self.edge,
-                Some(key) if key < range.first => selection.before(successor(key)),
-                Some(_) => {
-                    let first = out.len();
-                    sound &= out.append(page, page.lower_bound(range.first.max(self.edge)), to, reading);
-                    out.reverse_from(first);
-                    if range.first <= self.edge {
-                        break self.bound = self.edge;
-                    }
-                    selection.before(range.first)
-                }
+            let to = page.lower_bound(K::lend(&range.after, order));
+            let Some(entry) = page.previous(to).and_then(|last| page.entry(last)) else {
+                K::assign(&mut self.bound, &self.edge);
+                break;
             };
-            match next {
-                None => break self.bound = Key::MIN,
-                Some(next) if next.last < self.edge => break self.bound = successor(next.last),
-                Some(next) => range = next,
+            let first = K::lend(&range.first, order);
+            let more = if K::compare_entry(first, &entry).is_gt() {
+                sound &= K::keep_key(&mut self.bound, &entry, order).is_some();
+                K::step(&mut self.bound);
+                wanted.before(&self.bound, range)
+            } else {
+                let begin = out.len();
+                let from = if page.is_below(first) { FIRST } else { page.lower_bound(first) };
+                sound &= out.append(page, from, to, reading);
+                out.reverse_from(begin);
+                if starts_below(&range.first) {
+                    K::assign(&mut self.bound, &self.edge);
+                    break;
+                }
+                K::assign(&mut self.bound, &range.first);
+                wanted.before(&self.bound, range)
+            };
+            if !more || !sound {
+                is_last = true;
+                break;
+            }
+            if starts_below(&range.after) {
+                K::assign(&mut self.bound, &range.after);
+                break;
             }
         }
-        if self.bound <= self.edge && !is_link(self.link) {
-            self.bound = Key::MIN;
+        if is_last || !is_link(self.link) && starts_below(&self.bound) {
+            self.end();
         }
         sound
+    }
+}
+
+/// The place before the first entry of a page.
+const FIRST: Position = Position { node: 0, slot: 0 };
+
+/// Where a scan that goes this way begins.
+fn start<K: KeySpace>(direction: Direction) -> &'static K::Kept {
+    match direction {
+        Direction::Forward => K::first(),
+        Direction::Backward => K::last(),
     }
 }
 

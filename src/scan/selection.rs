@@ -1,6 +1,7 @@
 //! What a scan looks for: a set of slots for each column, whose product is a sorted list of key ranges. Equality,
 //! ranges, lists of either, NULL tests and left-out columns are all one mechanism.
 
+use super::{Range, Wanted};
 use crate::key::{Key, KeyShape, Lane, Tail};
 
 /// The slots (places in index order) one column may have.
@@ -33,11 +34,33 @@ pub struct Selection<'a> {
 
 /// A range of keys, both ends included, in which every key is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Range<L> {
-    /// The first key.
-    pub first: Key<L>,
-    /// The last key.
-    pub last: Key<L>,
+struct Span<L> {
+    first: Key<L>,
+    last: Key<L>,
+}
+
+impl<L: Lane> Wanted<L> for Selection<'_> {
+    fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
+        self.span_from(*place).inspect(|span| *out = span.range()).is_some()
+    }
+
+    fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
+        self.span_before(*place).inspect(|span| *out = span.range()).is_some()
+    }
+
+    fn null_rank(&self) -> bool {
+        self.shape.null_rank()
+    }
+
+    fn wants_keys(&self) -> bool {
+        true
+    }
+}
+
+impl<L: Lane> Span<L> {
+    fn range(&self) -> Range<L> {
+        Range { first: self.first, after: successor(self.last) }
+    }
 }
 
 impl Slots<'_> {
@@ -240,22 +263,22 @@ impl<'a> Selection<'a> {
     }
 
     /// The first range of wanted keys that begins at or after `key`, or what is left from `key` on of the one it is in.
-    pub fn at_or_after<L: Lane>(&self, key: Key<L>) -> Option<Range<L>> {
+    fn span_from<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
         if self.nothing {
             return None;
         }
         if !self.single() {
             let lane = self.ceil(key.lane.to_u128())?;
             let first = if lane == key.lane.to_u128() { key } else { Key::new(L::from_u128(lane), Tail::MIN) };
-            return Some(Range { first, last: Key::new(L::from_u128(self.run_end(lane)), Tail::MAX) });
+            return Some(Span { first, last: Key::new(L::from_u128(self.run_end(lane)), Tail::MAX) });
         }
         let (values, nulls) = (self.value_range_from(key), self.null_range());
-        let nulls = nulls.filter(|range| range.last >= key).map(|range| Range { first: range.first.max(key), ..range });
+        let nulls = nulls.filter(|range| range.last >= key).map(|range| Span { first: range.first.max(key), ..range });
         self.join(values, nulls, |a, b| a.first <= b.first)
     }
 
     /// The last range of wanted keys that ends before `key`, or what is left before `key` of the one it is in.
-    pub fn before<L: Lane>(&self, key: Key<L>) -> Option<Range<L>> {
+    fn span_before<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
         if self.nothing {
             return None;
         }
@@ -263,24 +286,23 @@ impl<'a> Selection<'a> {
         if !self.single() {
             let lane = self.floor(last.lane.to_u128())?;
             let end = if lane == last.lane.to_u128() { last } else { Key::new(L::from_u128(lane), Tail::MAX) };
-            return Some(Range { first: Key::new(L::from_u128(self.run_start(lane)), Tail::MIN), last: end });
+            return Some(Span { first: Key::new(L::from_u128(self.run_start(lane)), Tail::MIN), last: end });
         }
         let (values, nulls) = (self.value_range_to(last), self.null_range());
-        let nulls =
-            nulls.filter(|range| range.first <= last).map(|range| Range { last: range.last.min(last), ..range });
+        let nulls = nulls.filter(|range| range.first <= last).map(|range| Span { last: range.last.min(last), ..range });
         self.join(values, nulls, |a, b| a.last >= b.last)
     }
 
     /// Of the values' and the NULLs' next range the one that comes first; both as one where nothing parts them.
     fn join<L: Lane>(
         &self,
-        values: Option<Range<L>>,
-        nulls: Option<Range<L>>,
-        first: impl Fn(&Range<L>, &Range<L>) -> bool,
-    ) -> Option<Range<L>> {
+        values: Option<Span<L>>,
+        nulls: Option<Span<L>>,
+        first: impl Fn(&Span<L>, &Span<L>) -> bool,
+    ) -> Option<Span<L>> {
         match (values, nulls) {
             (Some(values), Some(nulls)) if self.is_everything() => {
-                Some(Range { first: values.first.min(nulls.first), last: values.last.max(nulls.last) })
+                Some(Span { first: values.first.min(nulls.first), last: values.last.max(nulls.last) })
             }
             (Some(values), Some(nulls)) => Some(if first(&values, &nulls) { values } else { nulls }),
             (values, nulls) => values.or(nulls),
@@ -292,15 +314,15 @@ impl<'a> Selection<'a> {
     }
 
     /// A single column's NULLs.
-    fn null_range<L: Lane>(&self) -> Option<Range<L>> {
+    fn null_range<L: Lane>(&self) -> Option<Span<L>> {
         let rank = self.shape.null_rank();
         let lane = if rank { L::MAX } else { L::MIN };
         (self.nulls != Nulls::Excluded)
-            .then(|| Range { first: Key::new(lane, Tail::first(rank)), last: Key::new(lane, Tail::last(rank)) })
+            .then(|| Span { first: Key::new(lane, Tail::first(rank)), last: Key::new(lane, Tail::last(rank)) })
     }
 
     /// A single column's values from `key` on.
-    fn value_range_from<L: Lane>(&self, key: Key<L>) -> Option<Range<L>> {
+    fn value_range_from<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
         let rank = !self.shape.null_rank();
         let mut lane = key.lane.to_u128();
         if key.tail > Tail::last(rank) {
@@ -308,11 +330,11 @@ impl<'a> Selection<'a> {
         }
         let slot = self.value_slots()?.ceil(lane)?;
         let first = Key::new(L::from_u128(slot), Tail::first(rank)).max(key);
-        Some(Range { first, last: Key::new(L::from_u128(self.slots[0].run_end(slot)), Tail::last(rank)) })
+        Some(Span { first, last: Key::new(L::from_u128(self.slots[0].run_end(slot)), Tail::last(rank)) })
     }
 
     /// A single column's values up to `key`.
-    fn value_range_to<L: Lane>(&self, key: Key<L>) -> Option<Range<L>> {
+    fn value_range_to<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
         let rank = !self.shape.null_rank();
         let mut lane = key.lane.to_u128();
         if key.tail < Tail::first(rank) {
@@ -320,7 +342,7 @@ impl<'a> Selection<'a> {
         }
         let slot = self.value_slots()?.floor(lane)?;
         let last = Key::new(L::from_u128(slot), Tail::last(rank)).min(key);
-        Some(Range { first: Key::new(L::from_u128(self.slots[0].run_start(slot)), Tail::first(rank)), last })
+        Some(Span { first: Key::new(L::from_u128(self.slots[0].run_start(slot)), Tail::first(rank)), last })
     }
 
     fn value_slots(&self) -> Option<&Slots<'a>> {
@@ -562,7 +584,7 @@ mod tests {
             assert_eq!(next_row(&selection, &keys, key), next, "at or after {key:?}");
             let previous = (0..at).rfind(|&at| wanted[at]);
             assert_eq!(previous_row(&selection, &keys, key), previous, "before {key:?}");
-            for range in [selection.at_or_after(key), selection.before(key)].iter().flatten() {
+            for range in [selection.span_from(key), selection.span_before(key)].iter().flatten() {
                 let inside = |key| (range.first..=range.last).contains(key);
                 let all_wanted = keys.iter().zip(&wanted).all(|(key, wanted)| *wanted || !inside(key));
                 assert!(all_wanted, "{range:?} beside {key:?}");
@@ -573,7 +595,7 @@ mod tests {
     /// Goes on as a scan does: a range may be without rows, if its slots are no value's.
     fn next_row<L: Lane>(selection: &Selection<'_>, keys: &[Key<L>], mut from: Key<L>) -> Option<usize> {
         loop {
-            let range = selection.at_or_after(from)?;
+            let range = selection.span_from(from)?;
             let at = keys.iter().position(|key| *key >= range.first)?;
             if keys[at] <= range.last {
                 return Some(at);
@@ -584,7 +606,7 @@ mod tests {
 
     fn previous_row<L: Lane>(selection: &Selection<'_>, keys: &[Key<L>], mut to: Key<L>) -> Option<usize> {
         loop {
-            let range = selection.before(to)?;
+            let range = selection.span_before(to)?;
             let at = keys.iter().rposition(|key| *key <= range.last)?;
             if keys[at] >= range.first {
                 return Some(at);
@@ -624,11 +646,11 @@ mod tests {
         selection.any_between(0, &mut second, &mut second_room);
         let mut from = Key::<u32>::MIN;
         for (low, high) in [(3, 5), (7, 8), (10, 20)] {
-            let range = selection.at_or_after(from).unwrap();
+            let range = selection.span_from(from).unwrap();
             assert_eq!((range.first.lane, range.last.lane), (low, high));
             from = successor(range.last);
         }
-        assert!(selection.at_or_after(from).is_none());
+        assert!(selection.span_from(from).is_none());
     }
 
     #[test]
@@ -642,6 +664,6 @@ mod tests {
         let mut selection = Selection::new(&shape);
         selection.any_between(0, &mut all, &mut room);
         assert_eq!(selection.parts(0), 1);
-        assert_eq!(selection.before(Key::<u128>::MAX).unwrap().last.lane, u128::MAX);
+        assert_eq!(selection.span_before(Key::<u128>::MAX).unwrap().last.lane, u128::MAX);
     }
 }

@@ -1,62 +1,69 @@
 //! Bulk load: sorted entries become packed pages, bottom up (paper §3.1.2, at page granularity).
 
+use crate::key::long::{HEAD, Kept, MOST_PARTS, Stored};
 use crate::key::{Key, Lane, Tail};
-use crate::page::{Entry, Geometry, Links, MAX_PAGE_ENTRIES, build};
+use crate::page::{Entry, Geometry, KeySpace, Links, Long, MAX_PAGE_ENTRIES};
 use crate::store::{Block, NO_BLOCK, PageBytes, ROOT};
 
-/// Most levels a tree can have: each inner page has dozens of children, and there are 2³² blocks.
+/// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
 const MOST_LEVELS: usize = 16;
 /// Percent that inner pages are filled to.
 const INNER_FILL: usize = 95;
 
-/// Collects one level's pages.
-#[derive(Clone, Copy)]
-struct Level<L> {
-    /// Entries of the page being filled.
-    entries: [Entry<L>; MAX_PAGE_ENTRIES],
-    count: usize,
-    /// Entries a page is filled to.
-    limit: usize,
-    low: Key<L>,
+/// A key space whose entries a loader can collect until their page is full.
+pub trait Loadable: KeySpace {
+    /// The entries of a page being filled. All-zero bytes are an empty one.
+    type Batch: Batch<Self>;
+}
+
+/// The entries of a page being filled: plain memory.
+pub trait Batch<K: KeySpace> {
+    /// Adds an entry, if a page that begins at `low` and is filled to `fill` percent has room for it.
+    fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &K::Kept, entry: &Entry<'_, K>) -> bool;
+    /// How many there are.
+    fn len(&self) -> usize;
+    /// The entry at an index.
+    fn entry(&self, index: usize) -> Entry<'_, K>;
+    /// Becomes the fence between two neighbours of a level, of which the first ends this page.
+    fn set_fence(&self, fence: &mut K::Kept, level: u8, last: &Entry<'_, K>, next: &Entry<'_, K>, order: K::Order<'_>);
+    /// Forgets the first entries.
+    fn drop_front(&mut self, count: usize);
+}
+
+/// One level's page being filled.
+struct Level<K: Loadable> {
+    batch: K::Batch,
+    low: K::Kept,
     /// The page before the one being filled, and this one's block once it is known that the level has several pages.
     left: Block,
     block: Block,
 }
 
-/// Writes a tree from entries that come in order. Plain memory (about 400 KB): it lives where the caller says, so that a
-/// server error can jump away from it.
-pub struct Loader<L> {
-    levels: [Level<L>; MOST_LEVELS],
+/// Writes a tree from entries that come in order. Plain memory (up to two megabytes): it lives where the caller says, so
+/// that a server error can jump away from it.
+pub struct Loader<K: Loadable> {
+    levels: [Level<K>; MOST_LEVELS],
     height: usize,
     next_block: Block,
     loaded: u64,
+    fill: usize,
 }
 
-impl<L: Lane> Loader<L> {
+impl<K: Loadable> Loader<K> {
     /// Makes a loader in `memory`, filling leaves to `fill` percent.
-    pub fn init(memory: &mut core::mem::MaybeUninit<Self>, geometry: &Geometry, fill: usize) {
-        let limit = |capacity: usize, fill: usize| (capacity * fill / 100).clamp(2, capacity);
-        let leaf = limit(geometry.leaf.page_entries(), fill);
-        let inner = limit(geometry.inner.page_entries(), INNER_FILL);
-        let nothing = Entry { lane: L::MIN, tail: Tail::MIN, child: NO_BLOCK };
-        let level = |limit| Level {
-            entries: [nothing; MAX_PAGE_ENTRIES],
-            count: 0,
-            limit,
-            low: Key::MIN,
-            left: NO_BLOCK,
-            block: NO_BLOCK,
-        };
+    pub fn init(memory: &mut core::mem::MaybeUninit<Self>, fill: usize) {
         let loader = memory.as_mut_ptr();
-        // SAFETY: every field is written, in place (the whole is too large for some stacks), and none is read.
+        // SAFETY: all-zero bytes are batches, keys and numbers; no value is read or moved (the whole is too large for
+        // some stacks).
         unsafe {
-            let levels = (&raw mut (*loader).levels).cast::<Level<L>>();
+            loader.write_bytes(0, 1);
+            let levels = (&raw mut (*loader).levels).cast::<Level<K>>();
             for at in 0..MOST_LEVELS {
-                levels.add(at).write(level(if at == 0 { leaf } else { inner }));
+                (&raw mut (*levels.add(at)).low).write(K::FIRST);
             }
             (&raw mut (*loader).height).write(1);
             (&raw mut (*loader).next_block).write(ROOT + 1);
-            (&raw mut (*loader).loaded).write(0);
+            (&raw mut (*loader).fill).write(fill);
         }
     }
 
@@ -66,37 +73,63 @@ impl<L: Lane> Loader<L> {
     }
 
     /// Adds the next entry; pages that are full go to `write`.
-    pub fn add(&mut self, geometry: &Geometry, lane: L, tail: Tail, write: &mut dyn FnMut(Block, &PageBytes)) {
+    pub fn add(
+        &mut self,
+        geometry: &Geometry,
+        order: K::Order<'_>,
+        entry: &Entry<'_, K>,
+        write: &mut dyn FnMut(Block, &PageBytes),
+    ) {
         self.loaded += 1;
-        self.add_to(0, geometry, Entry { lane, tail, child: NO_BLOCK }, write);
+        self.add_to(0, geometry, order, entry, write);
     }
 
-    fn add_to(&mut self, at: usize, geometry: &Geometry, entry: Entry<L>, write: &mut dyn FnMut(Block, &PageBytes)) {
-        let level = &self.levels[at];
-        if level.count == level.limit {
-            let last = level.entries[level.count - 1];
-            // The shortest fence that parts them: a search for a lane that begins a page need not look left of it.
-            let fence = if at == 0 && last.lane < entry.lane { Key::new(entry.lane, Tail::MIN) } else { entry.key() };
-            self.close(at, geometry, fence, write);
-        }
+    fn add_to(
+        &mut self,
+        at: usize,
+        geometry: &Geometry,
+        order: K::Order<'_>,
+        entry: &Entry<'_, K>,
+        write: &mut dyn FnMut(Block, &PageBytes),
+    ) {
+        let fill = if at == 0 { self.fill } else { INNER_FILL };
         let level = &mut self.levels[at];
-        level.entries[level.count] = entry;
-        level.count += 1;
+        if level.batch.push(geometry, at as u8, fill, &level.low, entry) {
+            return;
+        }
+        let mut fence = K::FIRST;
+        let count = level.batch.len();
+        level.batch.set_fence(&mut fence, at as u8, &level.batch.entry(count - 1), entry, order);
+        self.close(at, geometry, order, count, &fence, write);
+        let level = &mut self.levels[at];
+        let fits = level.batch.push(geometry, at as u8, fill, &level.low, entry);
+        debug_assert!(fits, "an entry fits an empty page");
     }
 
-    /// Writes the page being filled; the next one of its level begins at `high`.
-    fn close(&mut self, at: usize, geometry: &Geometry, high: Key<L>, write: &mut dyn FnMut(Block, &PageBytes)) {
+    /// Writes a page of the first `count` entries collected; the next one of its level begins at `fence`.
+    fn close(
+        &mut self,
+        at: usize,
+        geometry: &Geometry,
+        order: K::Order<'_>,
+        count: usize,
+        fence: &K::Kept,
+        write: &mut dyn FnMut(Block, &PageBytes),
+    ) {
         if self.levels[at].block == NO_BLOCK {
             // The level's first page: only now is it known that it is not the root.
             self.levels[at].block = self.take_block();
             self.height = self.height.max(at + 2);
         }
         let right = self.take_block();
-        self.write_page(at, geometry, self.levels[at].block, right, high, write);
+        let page = self.page(at, geometry, count, right, fence).expect("a page was filled to what it has room for");
         let level = &mut self.levels[at];
-        let downlink = Entry { lane: level.low.lane, tail: level.low.tail, child: level.block };
-        (level.left, level.block, level.low, level.count) = (level.block, right, high, 0);
-        self.add_to(at + 1, geometry, downlink, write);
+        write(level.block, &page);
+        let (low, block) = (level.low, level.block);
+        (level.left, level.block) = (level.block, right);
+        K::assign(&mut level.low, fence);
+        level.batch.drop_front(count);
+        self.add_to(at + 1, geometry, order, &K::downlink(&low, block), write);
     }
 
     fn take_block(&mut self) -> Block {
@@ -104,30 +137,206 @@ impl<L: Lane> Loader<L> {
         self.next_block - 1
     }
 
-    fn write_page(
-        &self,
-        at: usize,
-        geometry: &Geometry,
-        block: Block,
-        right: Block,
-        high: Key<L>,
-        write: &mut dyn FnMut(Block, &PageBytes),
-    ) {
+    /// A page of the first `count` entries collected, if they fit.
+    fn page(&self, at: usize, geometry: &Geometry, count: usize, right: Block, high: &K::Kept) -> Option<PageBytes> {
         let level = &self.levels[at];
-        let links = Links { level: at as u8, left: level.left, right, low: level.low, high };
-        write(block, &build(geometry, &links, level.count, level.entries[..level.count].iter().copied()));
+        let (low, high) = (K::fence_of(&level.low), K::fence_of(high));
+        let links = Links { level: at as u8, left: level.left, right, low, high };
+        K::build(geometry, &links, count, (0..count).map(|index| level.batch.entry(index)))
     }
 
     /// Writes what is left, the root last. The tree is complete then.
-    pub fn finish(&mut self, geometry: &Geometry, write: &mut dyn FnMut(Block, &PageBytes)) {
+    pub fn finish(&mut self, geometry: &Geometry, order: K::Order<'_>, write: &mut dyn FnMut(Block, &PageBytes)) {
         let mut at = 0;
-        while at + 1 < self.height {
+        loop {
+            let count = self.levels[at].batch.len();
+            let Some(page) = self.page(at, geometry, count, NO_BLOCK, &K::LAST) else {
+                // The last page has no upper fence, and keys that had much in common with it take more without.
+                self.halve(at, geometry, order, write);
+                continue;
+            };
+            if at + 1 == self.height {
+                return write(ROOT, &page);
+            }
             let level = &self.levels[at];
             let (block, low) = (level.block, level.low);
-            self.write_page(at, geometry, block, NO_BLOCK, Key::MAX, write);
-            self.add_to(at + 1, geometry, Entry { lane: low.lane, tail: low.tail, child: block }, write);
+            write(block, &page);
+            self.add_to(at + 1, geometry, order, &K::downlink(&low, block), write);
             at += 1;
         }
-        self.write_page(at, geometry, ROOT, NO_BLOCK, Key::MAX, write);
+    }
+
+    /// Writes a page of half the entries collected.
+    fn halve(&mut self, at: usize, geometry: &Geometry, order: K::Order<'_>, write: &mut dyn FnMut(Block, &PageBytes)) {
+        let batch = &self.levels[at].batch;
+        let keep = (batch.len() / 2).max(1);
+        let mut fence = K::FIRST;
+        batch.set_fence(&mut fence, at as u8, &batch.entry(keep - 1), &batch.entry(keep), order);
+        self.close(at, geometry, order, keep, &fence, write);
     }
 }
+
+/// Entries of exact lanes.
+pub struct ExactBatch<L> {
+    entries: [(L, Tail, Block); MAX_PAGE_ENTRIES],
+    count: usize,
+}
+
+impl<L: Lane> Loadable for L {
+    type Batch = ExactBatch<L>;
+}
+
+impl<L: Lane> Batch<L> for ExactBatch<L> {
+    fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, _low: &Key<L>, entry: &Entry<'_, L>) -> bool {
+        let capacity = geometry.layout(level).page_entries();
+        let has_room = self.count < (capacity * fill / 100).clamp(2, capacity);
+        if has_room {
+            self.entries[self.count] = (entry.key, entry.tail, entry.child);
+            self.count += 1;
+        }
+        has_room
+    }
+
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn entry(&self, index: usize) -> Entry<'_, L> {
+        let (key, tail, child) = self.entries[index];
+        Entry { key, tail, child }
+    }
+
+    fn set_fence(&self, fence: &mut Key<L>, level: u8, last: &Entry<'_, L>, next: &Entry<'_, L>, (): ()) {
+        // The shortest fence that parts them: a search for a lane that begins a page need not look left of it.
+        let tail = if level == 0 && last.key < next.key { Tail::MIN } else { next.tail };
+        *fence = Key::new(next.key, tail);
+    }
+
+    fn drop_front(&mut self, count: usize) {
+        self.entries.copy_within(count..self.count, 0);
+        self.count -= count;
+    }
+}
+
+/// Room for the keys of a page being filled, however much they have in common.
+const ARENA: usize = 1 << 16;
+
+/// Entries whose keys are byte strings.
+pub struct LongBatch {
+    records: [Record; MAX_PAGE_ENTRIES],
+    count: usize,
+    used: usize,
+    /// What the page's keys have in common with its low fence, and what the cells take behind that.
+    prefix: usize,
+    cells: usize,
+    arena: [u8; ARENA],
+}
+
+#[derive(Clone, Copy)]
+struct Record {
+    at: u32,
+    normal: u16,
+    extra: u16,
+    child: Block,
+    tail: Tail,
+}
+
+impl Loadable for Long {
+    type Batch = LongBatch;
+}
+
+impl LongBatch {
+    /// What cells take under a prefix.
+    fn cells_under(&self, geometry: &Geometry, level: u8, prefix: usize) -> usize {
+        let mut sum = 0;
+        let mut previous = u32::MAX;
+        for record in &self.records[..self.count] {
+            if record.at != previous {
+                sum += cell_size(geometry, level, prefix, record.normal as usize, record.extra as usize);
+                previous = record.at;
+            }
+        }
+        sum
+    }
+
+    fn is_repeated(&self, entry: &Entry<'_, Long>) -> bool {
+        self.count > 0 && self.entry(self.count - 1).key.is_same(&entry.key)
+    }
+}
+
+fn cell_size(geometry: &Geometry, level: u8, prefix: usize, normal: usize, extra: usize) -> usize {
+    geometry.layout(level).cell_size(normal.saturating_sub(prefix + HEAD), extra)
+}
+
+impl Batch<Long> for LongBatch {
+    fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &Kept, entry: &Entry<'_, Long>) -> bool {
+        let layout = geometry.layout(level);
+        let (normal, extra) = (entry.key.normal_length(), entry.key.extra.len());
+        let low = low.stored();
+        // An inner page's upper fence is a key that is not known yet, and need not share anything.
+        let common = if level == 0 { low.common(&entry.key).min(low.normal_length()) } else { 0 };
+        let prefix = if self.count == 0 { common } else { common.min(self.prefix) };
+        let repeated = self.is_repeated(entry);
+        let before = if prefix == self.prefix { self.cells } else { self.cells_under(geometry, level, prefix) };
+        let own = if repeated { 0 } else { cell_size(geometry, level, prefix, normal, extra) };
+        let last = self.count.checked_sub(1).map_or(0, |last| self.records[last].normal as usize);
+        let fences =
+            layout.cell_size(low.normal_length(), low.extra.len()) + layout.cell_size(normal.max(last) + 1, extra);
+        let needed = if repeated { 0 } else { normal + extra };
+        let fits = layout.has_room(self.count + 1, before + own + fences, if self.count < 2 { 100 } else { fill });
+        if !fits && self.count > 0 || self.used + needed > ARENA {
+            return false;
+        }
+        let at = if repeated { self.records[self.count - 1].at } else { self.used as u32 };
+        if !repeated {
+            let room = &mut self.arena[self.used..self.used + needed];
+            entry.key.copy_from(0, &mut room[..normal]);
+            room[normal..].copy_from_slice(entry.key.extra);
+        }
+        self.records[self.count] =
+            Record { at, normal: normal as u16, extra: extra as u16, child: entry.child, tail: entry.tail };
+        (self.count, self.used) = (self.count + 1, self.used + needed);
+        (self.prefix, self.cells) = (prefix, before + own);
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn entry(&self, index: usize) -> Entry<'_, Long> {
+        let Record { at, normal, extra, child, tail } = self.records[index];
+        let (key, rest) = self.arena[at as usize..].split_at(normal as usize);
+        Entry { key: Stored::whole(key, &rest[..extra as usize]), tail, child }
+    }
+
+    fn set_fence(
+        &self,
+        fence: &mut Kept,
+        level: u8,
+        last: &Entry<'_, Long>,
+        next: &Entry<'_, Long>,
+        order: <Long as KeySpace>::Order<'_>,
+    ) {
+        if level == 0 {
+            Long::keep_load_fence(fence, last, next, self.prefix, order);
+        } else {
+            fence.keep(&next.key, next.key.extra.len(), next.tail);
+        }
+    }
+
+    fn drop_front(&mut self, count: usize) {
+        self.records.copy_within(count..self.count, 0);
+        self.count -= count;
+        let start = if self.count == 0 { self.used } else { self.records[0].at as usize };
+        self.arena.copy_within(start..self.used, 0);
+        self.used -= start;
+        for record in &mut self.records[..self.count] {
+            record.at -= start as u32;
+        }
+        // Of what is left the next page's low fence may have less in common.
+        (self.prefix, self.cells) = (0, 0);
+    }
+}
+
+const _: () = assert!(ARENA > 4 * MOST_PARTS);

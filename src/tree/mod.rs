@@ -6,39 +6,46 @@
 
 mod insert;
 pub mod load;
+mod unique;
 mod vacuum;
 pub mod verify;
 
+pub use unique::Verdict;
 pub use vacuum::VacuumStats;
 
-use crate::key::{Key, Lane};
-use crate::page::{Geometry, Page, is_link};
+use crate::page::{Geometry, KeySpace, Page, Side, is_link};
 use crate::store::{Block, Error, Mode, PageStore, ROOT, Result};
-use core::marker::PhantomData;
 
-/// An index: pages in a store, laid out by a geometry, keyed by lanes of type `L`.
-pub struct Tree<'t, S, L> {
+/// An index: pages in a store, laid out by a geometry, of the key space `K`.
+pub struct Tree<'t, S, K: KeySpace> {
     store: &'t S,
     geometry: &'t Geometry,
-    lane: PhantomData<L>,
+    order: K::Order<'t>,
 }
 
-impl<S, L> Clone for Tree<'_, S, L> {
+impl<S, K: KeySpace> Clone for Tree<'_, S, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S, L> Copy for Tree<'_, S, L> {}
+impl<S, K: KeySpace> Copy for Tree<'_, S, K> {}
 
 /// What a descent looks for on its target level.
-#[derive(Clone, Copy)]
-enum Seek<L> {
+enum Seek<'k, K: KeySpace> {
     /// The page whose fences contain the key.
-    At(Key<L>),
+    At(K::Key<'k>),
     /// The page that holds the keys just before this one: `low < key <= high`.
-    Before(Key<L>),
+    Before(K::Key<'k>),
 }
+
+impl<K: KeySpace> Clone for Seek<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: KeySpace> Copy for Seek<'_, K> {}
 
 /// How the target page is locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +55,9 @@ pub(crate) enum Grip {
     /// Exclusive, with no other pin on the page.
     Cleanup,
 }
+
+/// Steps right up to which nobody asks whether links lead round in a circle.
+const FEW_HOPS: Block = 100;
 
 /// What arriving at a page showed.
 enum Arrival {
@@ -59,14 +69,17 @@ enum Arrival {
     Stale,
 }
 
-impl<L: Lane> Seek<L> {
-    fn arrival(self, page: &Page<'_, L>, level: u8) -> Arrival {
+impl<K: KeySpace> Seek<'_, K> {
+    fn arrival(self, page: &Page<'_, K>, level: u8) -> Arrival {
         if page.is_deleted() || page.level() != level {
             return Arrival::Stale;
         }
         let (left_of_it, beyond) = match self {
-            Seek::At(key) => (key < page.low(), key >= page.high() && is_link(page.right())),
-            Seek::Before(key) => (key <= page.low(), key > page.high() && is_link(page.right())),
+            Seek::At(key) => (page.is_below(key), page.is_beyond(key) && is_link(page.right())),
+            Seek::Before(key) => (
+                K::compare_fence(key, page, Side::Low).is_le(),
+                K::compare_fence(key, page, Side::High).is_gt() && is_link(page.right()),
+            ),
         };
         match (left_of_it, beyond) {
             (true, _) => Arrival::Stale,
@@ -75,7 +88,7 @@ impl<L: Lane> Seek<L> {
         }
     }
 
-    fn child(self, page: &Page<'_, L>) -> Option<Block> {
+    fn child(self, page: &Page<'_, K>) -> Option<Block> {
         match self {
             Seek::At(key) => page.child_for(key),
             Seek::Before(key) => page.child_before(key),
@@ -92,10 +105,20 @@ struct Misstep {
     child_lsn: u64,
 }
 
-impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
+impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
     /// The index in `store` with pages of this geometry.
     pub fn new(store: &'t S, geometry: &'t Geometry) -> Self {
-        Tree { store, geometry, lane: PhantomData }
+        Tree::ordered(store, geometry, K::Order::default())
+    }
+
+    /// The same, where comparing keys takes more than their bytes.
+    pub fn ordered(store: &'t S, geometry: &'t Geometry, order: K::Order<'t>) -> Self {
+        Tree { store, geometry, order }
+    }
+
+    /// How keys are compared beyond what their bytes say.
+    pub fn order(&self) -> K::Order<'t> {
+        self.order
     }
 
     /// Where the pages are.
@@ -110,7 +133,7 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
 
     /// Looks at a locked page.
     #[inline]
-    pub fn page(&self, pin: S::Pin) -> Result<Page<'t, L>> {
+    pub fn page(&self, pin: S::Pin) -> Result<Page<'t, K>> {
         Page::open(self.store.bytes(pin), self.geometry, self.store.block(pin))
     }
 
@@ -130,18 +153,18 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
     }
 
     /// The leaf whose fences contain `key`, pinned and share-locked.
-    pub fn leaf_for(&self, key: Key<L>) -> Result<S::Pin> {
+    pub fn leaf_for(&self, key: K::Key<'_>) -> Result<S::Pin> {
         self.descend(Seek::At(key), 0, Grip::Share)
     }
 
     /// The leaf that holds the keys just before `key`, pinned and share-locked.
-    pub fn leaf_before(&self, key: Key<L>) -> Result<S::Pin> {
+    pub fn leaf_before(&self, key: K::Key<'_>) -> Result<S::Pin> {
         self.descend(Seek::Before(key), 0, Grip::Share)
     }
 
     /// `hint`, if it is the leaf whose fences contain `key`, or a page right of it that is; else by descent. Pinned and
     /// share-locked.
-    pub fn leaf_for_via(&self, hint: Block, key: Key<L>) -> Result<S::Pin> {
+    pub fn leaf_for_via(&self, hint: Block, key: K::Key<'_>) -> Result<S::Pin> {
         match self.arrive(hint, Seek::At(key), 0, Grip::Share)? {
             Ok(pin) => Ok(pin),
             Err(_) => self.leaf_for(key),
@@ -150,7 +173,7 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
 
     /// `hint`, if it is the leaf that holds the keys just before `key`, or a page right of it that is; else by descent.
     /// Pinned and share-locked.
-    pub fn leaf_before_via(&self, hint: Block, key: Key<L>) -> Result<S::Pin> {
+    pub fn leaf_before_via(&self, hint: Block, key: K::Key<'_>) -> Result<S::Pin> {
         match self.arrive(hint, Seek::Before(key), 0, Grip::Share)? {
             Ok(pin) => Ok(pin),
             Err(_) => self.leaf_before(key),
@@ -171,11 +194,11 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
     fn arrive(
         &self,
         mut block: Block,
-        seek: Seek<L>,
+        seek: Seek<'_, K>,
         level: u8,
         grip: Grip,
     ) -> Result<core::result::Result<S::Pin, (Block, u64)>> {
-        let mut passed = Key::MIN;
+        let mut hops = 0;
         loop {
             let pin = self.store.pin(block)?;
             self.store.prefetch(pin, self.geometry.front(level));
@@ -183,8 +206,8 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
             let page = self.page(pin)?;
             match seek.arrival(&page, level) {
                 Arrival::Here => return Ok(Ok(pin)),
-                Arrival::Right(right) if page.high() > passed => {
-                    passed = page.high();
+                Arrival::Right(right) if hops < FEW_HOPS || hops < self.store.block_count() => {
+                    hops += 1;
                     self.release(pin);
                     self.store.check_interrupts();
                     block = right;
@@ -200,7 +223,7 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
 
     /// The page looked for on `level`, pinned and locked as `grip` says. Nothing else is locked on return; the caller
     /// may hold locks on lower levels (and then asks for no cleanup lock).
-    fn descend(&self, seek: Seek<L>, level: u8, grip: Grip) -> Result<S::Pin> {
+    fn descend(&self, seek: Seek<'_, K>, level: u8, grip: Grip) -> Result<S::Pin> {
         let mut before = None;
         loop {
             match self.try_descend(seek, level, grip)? {
@@ -218,7 +241,7 @@ impl<'t, S: PageStore, L: Lane> Tree<'t, S, L> {
         }
     }
 
-    fn try_descend(&self, seek: Seek<L>, level: u8, grip: Grip) -> Result<core::result::Result<S::Pin, Misstep>> {
+    fn try_descend(&self, seek: Seek<'_, K>, level: u8, grip: Grip) -> Result<core::result::Result<S::Pin, Misstep>> {
         let mut parent = self.lock_root(level, grip)?;
         loop {
             let page = self.page(parent)?;

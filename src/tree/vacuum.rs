@@ -2,9 +2,9 @@
 
 use super::{Grip, Seek, Tree};
 use crate::change::{Change, Edit};
-use crate::key::{Key, Lane, Tail};
-use crate::page::{self, Page, Position, is_link};
-use crate::store::{Block, Error, META, Mode, NO_BLOCK, PageStore, ROOT, Result};
+use crate::key::Tail;
+use crate::page::{self, KeySpace, Page, Position, is_link};
+use crate::store::{Block, Error, META, Mode, NO_BLOCK, PAGE_SIZE, PageStore, ROOT, Result};
 
 /// What a pass over the index found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ struct Purge {
     removed: usize,
 }
 
-impl<S: PageStore, L: Lane> Tree<'_, S, L> {
+impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Removes every entry that `is_dead` names from the leaves, left to right, with a cleanup lock on every leaf it
     /// passes, and deletes leaves that are empty then. `visit` is told each live leaf and the one after it. One such
     /// pass runs at a time (the server's table lock sees to it). Nothing is locked or pinned before or after.
@@ -46,32 +46,38 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
             return Ok(stats);
         }
         self.release(root);
-        let mut bound = Key::MIN;
-        let mut pin = self.descend(Seek::At(bound), 0, Grip::Cleanup)?;
+        let mut bound = K::FIRST;
+        let mut low = K::FIRST;
+        let mut pin = self.descend(Seek::At(K::lend(&bound, self.order)), 0, Grip::Cleanup)?;
         loop {
             self.purge(pin, is_dead, &mut stats)?;
             let page = self.page(pin)?;
-            let (block, low, high, right) = (self.store.block(pin), page.low(), page.high(), page.right());
+            let (block, right) = (self.store.block(pin), page.right());
             let empty = page.is_empty();
+            K::keep(&mut low, page.low());
+            // Fences rise from page to page, except where a page takes over the space of one that was deleted.
+            if !page.is_beyond(K::lend(&bound, self.order)) {
+                K::keep(&mut bound, page.high());
+            }
             self.store.unlock(pin);
-            let deleted = empty && self.delete_leaf(pin, low)?;
+            let deleted = empty && self.delete_leaf(pin, &low)?;
             self.store.unpin(pin);
             if deleted {
                 stats.deleted_pages += 1;
                 stats.leaf_pages -= 1;
                 self.store.free(block);
-                bound = low;
+                K::assign(&mut bound, &low);
             } else {
                 visit(block, right);
-                bound = high.max(bound);
             }
             if !is_link(right) {
                 return Ok(stats);
             }
             self.store.check_interrupts();
-            pin = match self.arrive(right, Seek::At(bound), 0, Grip::Cleanup)? {
+            let seek = Seek::At(K::lend(&bound, self.order));
+            pin = match self.arrive(right, seek, 0, Grip::Cleanup)? {
                 Ok(pin) => pin,
-                Err(_) => self.descend(Seek::At(bound), 0, Grip::Cleanup)?,
+                Err(_) => self.descend(seek, 0, Grip::Cleanup)?,
             };
         }
     }
@@ -92,7 +98,7 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
     /// Deletes an empty leaf: one atomic change over it, its neighbours and their parent, by which the right neighbour
     /// takes over its key space. `false` where that is not possible now (docs/design.md, 5); the leaf stays then, and is used
     /// again when keys come. The leaf is pinned, nothing is locked, before and after.
-    fn delete_leaf(&self, pin: S::Pin, low: Key<L>) -> Result<bool> {
+    fn delete_leaf(&self, pin: S::Pin, low: &K::Kept) -> Result<bool> {
         let block = self.store.block(pin);
         self.store.lock(pin, Mode::Share);
         let page = self.page(pin)?;
@@ -109,7 +115,7 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         let right = self.lock_sibling(right_block)?.expect("a right sibling was seen");
         let mut done = false;
         if self.may_delete(block, left, pin, right)? {
-            let parent = self.writable_page(low, 1)?;
+            let parent = self.writable_page(K::lend(low, self.order), 1)?;
             done = self.unlink(low, left, pin, right, parent)?;
             self.release(parent);
         }
@@ -150,23 +156,27 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
             && page.right() == self.store.block(right)
             && is_live_leaf(&next)
             && next.left() == block
-            && next.low() == page.high())
+            && K::same_fence(next.low(), page.high()))
     }
 
     /// Takes the middle page out, if the parent has it and the right one side by side. All four are exclusively locked
     /// and stay so.
-    fn unlink(&self, low: Key<L>, left: Option<S::Pin>, pin: S::Pin, right: S::Pin, parent: S::Pin) -> Result<bool> {
+    fn unlink(&self, low: &K::Kept, left: Option<S::Pin>, pin: S::Pin, right: S::Pin, parent: S::Pin) -> Result<bool> {
         let (block, right_block) = (self.store.block(pin), self.store.block(right));
-        let above = self.page(parent)?;
-        let here = above.lower_bound(low);
+        let (above, beside) = (self.page(parent)?, self.page(right)?);
+        let here = above.lower_bound(K::lend(low, self.order));
         let next = above.next(here);
-        if above.key(here) != Some(low) || above.child(here) != Some(block) {
+        let leads = |at, fence, to| {
+            let entry = above.entry(at);
+            entry.is_some_and(|entry| K::is_fence(&entry, fence) && entry.child == to)
+        };
+        if !leads(here, K::fence_of(low), block) {
             return Err(Error::Corrupt {
                 block: self.store.block(parent),
                 what: "inner page does not lead to its child",
             });
         }
-        if above.child(next) != Some(right_block) || above.key(next) != Some(self.page(right)?.low()) {
+        if !leads(next, beside.low(), right_block) {
             return Ok(false);
         }
         let change = match left {
@@ -174,13 +184,18 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
             None => Change::new(pin),
         };
         let left_block = left.map_or(NO_BLOCK, |left| self.store.block(left));
+        let mut image = [0; PAGE_SIZE];
+        let low = K::fence_of(low);
+        let Some(lower) = K::lower(&beside, self.geometry, low, left_block, &mut image) else {
+            return Ok(false);
+        };
         self.store.note_merge(block, right_block);
         self.store.commit(
             &change
                 .edit(Edit::Delete)
                 .page(right)
+                .edit(lower)
                 .edit(Edit::SetLeft(left_block))
-                .edit(Edit::SetLow(low.erase()))
                 .page(parent)
                 .edit(Edit::SetChild { place: here, child: right_block })
                 .edit(Edit::Remove { node: next.node, mask: 1 << next.slot }),
@@ -197,20 +212,23 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
     }
 
     /// Shows `visit` each page of a level, left to right, share-locked. Nothing is locked or pinned before or after.
-    pub(super) fn walk(&self, level: u8, visit: &mut dyn FnMut(Block, &Page<'_, L>)) -> Result<()> {
-        let mut pin = self.descend(Seek::At(Key::MIN), level, Grip::Share)?;
+    pub(super) fn walk(&self, level: u8, visit: &mut dyn FnMut(Block, &Page<'_, K>)) -> Result<()> {
+        let mut bound = K::FIRST;
+        let mut pin = self.descend(Seek::At(K::lend(&bound, self.order)), level, Grip::Share)?;
         loop {
             let page = self.page(pin)?;
             visit(self.store.block(pin), &page);
-            let (right, high) = (page.right(), page.high());
+            let right = page.right();
+            K::keep(&mut bound, page.high());
             self.release(pin);
             if !is_link(right) {
                 return Ok(());
             }
             self.store.check_interrupts();
-            pin = match self.arrive(right, Seek::At(high), level, Grip::Share)? {
+            let seek = Seek::At(K::lend(&bound, self.order));
+            pin = match self.arrive(right, seek, level, Grip::Share)? {
                 Ok(pin) => pin,
-                Err(_) => self.descend(Seek::At(high), level, Grip::Share)?,
+                Err(_) => self.descend(seek, level, Grip::Share)?,
             };
         }
     }
@@ -228,12 +246,12 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
     }
 }
 
-fn is_live_leaf<L: Lane>(page: &Page<'_, L>) -> bool {
+fn is_live_leaf<K: KeySpace>(page: &Page<'_, K>) -> bool {
     page.level() == 0 && !page.is_deleted()
 }
 
 impl Purge {
-    fn of<L: Lane>(page: &Page<'_, L>, is_dead: &mut dyn FnMut(Tail) -> bool) -> Purge {
+    fn of<K: KeySpace>(page: &Page<'_, K>, is_dead: &mut dyn FnMut(Tail) -> bool) -> Purge {
         let mut purge = Purge { nodes: [(0, 0); 128], count: 0, removed: 0 };
         for number in (0..page.nodes()).rev() {
             let node = page.node(number);

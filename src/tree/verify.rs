@@ -2,8 +2,7 @@
 //! other page of the file is free.
 
 use super::Tree;
-use crate::key::{Key, KeyShape, Lane};
-use crate::page::{Geometry, Page, Position, is_link, reusable};
+use crate::page::{Entry, Geometry, KeySpace, Page, Position, is_link, reusable};
 use crate::store::{Block, META, Mode, NO_BLOCK, PageBytes, PageStore, ROOT, Result};
 use core::cell::Cell;
 use core::fmt::Arguments;
@@ -60,17 +59,18 @@ impl<'m> BlockSet<'m> {
 }
 
 /// Walks the entries of one level, left to right: what the pages below must be.
-struct Parents<L> {
+struct Parents<K> {
     page: PageBytes,
     place: Position,
     block: Block,
-    lane: core::marker::PhantomData<L>,
+    keys: core::marker::PhantomData<K>,
 }
 
-impl<S: PageStore, L: Lane> Tree<'_, S, L> {
-    /// Checks the tree while nobody changes it. `seen` has room for every block of the file. What follows from a page
-    /// that is wrong itself is not reported again.
-    pub fn verify(&self, shape: &KeyShape, seen: &mut BlockSet<'_>, report: Report<'_>) -> Result<()> {
+impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+    /// Checks the tree while nobody changes it. `ranks`, for an index of one column on exact lanes, is the rank of its
+    /// NULLs. `seen` has room for every block of the file. What follows from a page that is wrong itself is not reported
+    /// again.
+    pub fn verify(&self, ranks: Option<bool>, seen: &mut BlockSet<'_>, report: Report<'_>) -> Result<()> {
         seen.add(META);
         let sound = Cell::new(true);
         let mut report = |block: Block, what: &'static str, detail: Arguments<'_>| {
@@ -78,8 +78,7 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
             report(block, what, detail);
         };
         let root = self.copy(ROOT)?;
-        let ranks = (shape.columns().len() == 1).then(|| shape.null_rank());
-        let top = match Page::<L>::verify(&root, self.geometry, ROOT, ranks) {
+        let top = match Page::<K>::verify(&root, self.geometry, ROOT, ranks, self.order) {
             Ok(page) => page.level(),
             Err(flaw) => {
                 report(ROOT, flaw.0, format_args!("root page"));
@@ -112,8 +111,8 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         let mut block = ROOT;
         for _ in level..top {
             let bytes = self.copy(block)?;
-            let page = Page::<L>::open(&bytes, self.geometry, block)?;
-            block = page.child(super::vacuum::FIRST).unwrap_or(NO_BLOCK);
+            let page = Page::<K>::open(&bytes, self.geometry, block)?;
+            block = page.entry(super::vacuum::FIRST).map_or(NO_BLOCK, |entry| entry.child);
         }
         Ok(block)
     }
@@ -127,9 +126,10 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
         seen: &mut BlockSet<'_>,
         report: Report<'_>,
     ) -> Result<bool> {
-        let mut parents = if level < top { Some(Parents::<L>::first(self, level + 1, top)?) } else { None };
+        let mut parents = if level < top { Some(Parents::<K>::first(self, level + 1, top)?) } else { None };
         let mut block = self.first_of_level(level, top)?;
-        let (mut left, mut low, mut announced) = (NO_BLOCK, Key::MIN, true);
+        let (mut left, mut announced) = (NO_BLOCK, true);
+        let mut low = K::FIRST;
         while is_link(block) {
             if block >= self.store.block_count() {
                 report(
@@ -144,7 +144,7 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
                 return Ok(false);
             }
             let bytes = self.copy(block)?;
-            let page = match Page::<L>::verify(&bytes, self.geometry, block, ranks) {
+            let page = match Page::<K>::verify(&bytes, self.geometry, block, ranks, self.order) {
                 Ok(page) => page,
                 Err(flaw) => {
                     report(block, flaw.0, format_args!("level {level}"));
@@ -167,7 +167,7 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
                     format_args!("left link {}, reached from block {left}", page.left()),
                 );
             }
-            if page.low() != low {
+            if !K::same_fence(page.low(), K::fence_of(&low)) {
                 report(
                     block,
                     "low fence is not the left sibling's high fence",
@@ -181,10 +181,11 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
                 return Ok(false);
             }
             announced = !page.is_incomplete();
-            (left, low, block) = (block, page.high(), page.right());
+            K::keep(&mut low, page.high());
+            (left, block) = (block, page.right());
         }
         if let Some(parents) = &mut parents
-            && let Some((_, child)) = parents.next(self)?
+            && let Some(child) = parents.next(self, |entry| entry.child)?
         {
             report(
                 parents.block,
@@ -219,7 +220,7 @@ impl<S: PageStore, L: Lane> Tree<'_, S, L> {
 }
 
 impl Census {
-    fn add<L: Lane>(&mut self, page: &Page<'_, L>) {
+    fn add<K: KeySpace>(&mut self, page: &Page<'_, K>) {
         if page.level() > 0 {
             self.inner_pages += 1;
             return;
@@ -230,21 +231,25 @@ impl Census {
     }
 }
 
-impl<L: Lane> Parents<L> {
-    fn first<S: PageStore>(tree: &Tree<'_, S, L>, level: u8, top: u8) -> Result<Self> {
+impl<K: KeySpace> Parents<K> {
+    fn first<S: PageStore>(tree: &Tree<'_, S, K>, level: u8, top: u8) -> Result<Self> {
         let block = tree.first_of_level(level, top)?;
         let page = tree.copy(block)?;
-        Ok(Parents { page, place: super::vacuum::FIRST, block, lane: core::marker::PhantomData })
+        Ok(Parents { page, place: super::vacuum::FIRST, block, keys: core::marker::PhantomData })
     }
 
-    /// The next entry of the level: key and child.
-    fn next<S: PageStore>(&mut self, tree: &Tree<'_, S, L>) -> Result<Option<(Key<L>, Block)>> {
+    /// What `look` makes of the next entry of the level.
+    fn next<S: PageStore, T>(
+        &mut self,
+        tree: &Tree<'_, S, K>,
+        look: impl FnOnce(&Entry<'_, K>) -> T,
+    ) -> Result<Option<T>> {
         loop {
             let geometry: &Geometry = tree.geometry();
-            let page = Page::<L>::open(&self.page, geometry, self.block)?;
-            if let (Some(key), Some(child)) = (page.key(self.place), page.child(self.place)) {
+            let page = Page::<K>::open(&self.page, geometry, self.block)?;
+            if let Some(entry) = page.entry(self.place) {
                 self.place = page.next(self.place);
-                return Ok(Some((key, child)));
+                return Ok(Some(look(&entry)));
             }
             let right = page.right();
             if !is_link(right) {
@@ -257,17 +262,14 @@ impl<L: Lane> Parents<L> {
     /// Checks that the next entry leads to this page.
     fn check<S: PageStore>(
         &mut self,
-        tree: &Tree<'_, S, L>,
-        low: Key<L>,
+        tree: &Tree<'_, S, K>,
+        low: K::Fence<'_>,
         block: Block,
         report: Report<'_>,
     ) -> Result<bool> {
-        let next = self.next(tree)?;
-        if next == Some((low, block)) {
-            return Ok(true);
-        }
-        match next {
-            Some((_, child)) if child != block => {
+        match self.next(tree, |entry| (entry.child, K::is_fence(entry, low)))? {
+            Some((child, true)) if child == block => return Ok(true),
+            Some((child, _)) if child != block => {
                 report(
                     self.block,
                     "inner page does not lead to its level's next page",

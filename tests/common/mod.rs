@@ -3,10 +3,10 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta};
+use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta, Shape};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{PageBytes, PageStore};
+use fpbtree_engine::store::{NO_BLOCK, PageBytes, PageStore};
 use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
@@ -23,6 +23,7 @@ pub fn small<L: Lane>() -> Geometry {
         LaneKind::U32 => [123, 1, 122, 1],
         LaneKind::U64 => [122, 1, 121, 2],
         LaneKind::U128 => [121, 2, 121, 2],
+        LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
     };
     Geometry::with_widths(L::KIND, BUILD_ID, widths).expect("these widths fit")
 }
@@ -38,8 +39,27 @@ pub fn one_column<L: Lane>() -> KeyShape {
         LaneKind::U32 => ColumnType::Oid,
         LaneKind::U64 => ColumnType::Xid8,
         LaneKind::U128 => ColumnType::Uuid,
+        LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
     };
     KeyShape::new(&[Column { ty, descending: false, nulls_first: false }]).expect("one column fits")
+}
+
+/// What an index on exact lanes is.
+pub fn exact(shape: KeyShape, geometry: Geometry) -> Meta {
+    Meta { shape: Shape::Exact(shape), geometry, log: LogKind::Generic }
+}
+
+/// How the columns of an index on exact lanes make keys.
+pub fn shape_of(meta: &Meta) -> KeyShape {
+    match meta.shape {
+        Shape::Exact(shape) => shape,
+        Shape::Long(_) => panic!("an index on exact lanes"),
+    }
+}
+
+/// The rank of NULLs, where entries have ranks.
+pub fn ranks(shape: &KeyShape) -> Option<bool> {
+    (shape.columns().len() == 1).then(|| shape.null_rank())
 }
 
 /// A value's key.
@@ -61,13 +81,13 @@ pub fn load<L: Lane>(meta: &Meta, fill: usize, entries: impl Iterator<Item = (L,
         pages[block as usize] = *page;
     };
     let mut memory = Box::new(MaybeUninit::<Loader<L>>::uninit());
-    Loader::init(&mut memory, &meta.geometry, fill);
+    Loader::init(&mut memory, fill);
     // SAFETY: just initialised.
     let loader = unsafe { memory.assume_init_mut() };
     for (lane, tail) in entries {
-        loader.add(&meta.geometry, lane, tail, &mut write);
+        loader.add(&meta.geometry, (), &Entry { key: lane, tail, child: NO_BLOCK }, &mut write);
     }
-    loader.finish(&meta.geometry, &mut write);
+    loader.finish(&meta.geometry, (), &mut write);
     pages
 }
 
@@ -80,7 +100,7 @@ pub struct Bed<L> {
 
 impl<L: Lane> Bed<L> {
     pub fn new(geometry: Geometry, capacity: usize) -> Self {
-        let meta = Meta { shape: one_column::<L>(), geometry, log: LogKind::Generic };
+        let meta = exact(one_column::<L>(), geometry);
         Self::with(meta, |pages| MemoryStore::new(pages, capacity))
     }
 
@@ -114,7 +134,7 @@ impl<L: Lane> Bed<L> {
     /// Everything is as it should be.
     pub fn check(&self) {
         assert!(self.store.is_quiet(), "a lock or a pin is left over");
-        assert_eq!(problems(self.tree(), &self.meta.shape), Vec::<String>::new());
+        assert_eq!(problems(self.tree(), &shape_of(&self.meta)), Vec::<String>::new());
         let entries = entries(self.tree());
         assert!(entries.iter().map(Entry::key).eq(self.model.iter().copied()), "the tree holds something else");
         let census = self.tree().census().expect("the tree can be counted");
@@ -127,7 +147,7 @@ impl<L: Lane> Bed<L> {
 pub fn problems<S: PageStore, L: Lane>(tree: Tree<'_, S, L>, shape: &KeyShape) -> Vec<String> {
     let mut words = vec![0; BlockSet::words(tree.store().block_count())];
     let mut found = Vec::new();
-    tree.verify(shape, &mut BlockSet::new(&mut words), &mut |block, what, detail| {
+    tree.verify(ranks(shape), &mut BlockSet::new(&mut words), &mut |block, what, detail| {
         found.push(format!("block {block}: {what} ({detail})"));
     })
     .unwrap_or_else(|error| found.push(format!("{error:?}")));
@@ -135,12 +155,12 @@ pub fn problems<S: PageStore, L: Lane>(tree: Tree<'_, S, L>, shape: &KeyShape) -
 }
 
 /// All leaf entries, by the right links.
-pub fn entries<S: PageStore, L: Lane>(tree: Tree<'_, S, L>) -> Vec<Entry<L>> {
+pub fn entries<S: PageStore, L: Lane>(tree: Tree<'_, S, L>) -> Vec<Entry<'static, L>> {
     let mut all = Vec::new();
     let mut pin = tree.leaf_for(Key::MIN).expect("there is a first leaf");
     loop {
         let page = tree.page(pin).expect("a leaf");
-        all.extend(page.iter());
+        all.extend(page.iter().map(|entry| Entry { key: entry.key, tail: entry.tail, child: entry.child }));
         let right = page.right();
         tree.release(pin);
         if right == 0 {

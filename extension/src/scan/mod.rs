@@ -2,11 +2,10 @@
 
 use core::ffi::c_int;
 
-use fpbtree_engine::key::{KeyShape, Lane, LaneKind, Tail};
+use fpbtree_engine::key::{LaneKind, Tail};
 use fpbtree_engine::page::MAX_PAGE_ENTRIES;
-use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Selection};
+use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Wanted};
 use fpbtree_engine::store::{Block, Error, PageStore};
-use fpbtree_engine::tree::Tree;
 use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -14,13 +13,71 @@ use pgrx::pg_sys::{
     ScanDirection, ScanKey, ScanKeyData, SnapshotType, TIDBitmap,
 };
 
-use crate::bounds::{self, ColumnOrder, List, Neighbours, neighbours};
 use crate::column;
-use crate::index::{Index, heap_tid, with_lane};
-use crate::memory::{self, allocate, zeroed_array};
+use crate::index::{Index, heap_tid};
+use crate::keys::{Keyed, tree, with_keys};
+use crate::memory::{self, allocate};
 use crate::server::{self, INVALID_BUFFER, raw};
 use crate::store::PgStore;
-use crate::tuple::Tuple;
+
+mod exact;
+mod long;
+
+/// What a scan looks for and how it gives values back, for the keys of one kind of index.
+trait Searched: Keyed {
+    /// It lives in the scan's state, which does not move, and owns no destructor.
+    type Search: Wanted<Self>;
+
+    /// Begins, with `search` not written yet and `columns` in the state for good.
+    ///
+    /// # Safety
+    /// `rel` is the open index; what is allocated lives in `context`. May raise.
+    unsafe fn begin(
+        search: *mut Self::Search,
+        rel: Relation,
+        columns: &'static Self::Columns,
+        context: pg_sys::MemoryContext,
+    );
+
+    /// Reads the scan keys.
+    ///
+    /// # Safety
+    /// The server's keys for this index. May raise.
+    unsafe fn select(search: &mut Self::Search, rel: Relation, keys: &[ScanKeyData]);
+
+    /// Says whether index tuples will be asked for.
+    fn want_tuples(search: &mut Self::Search, wanted: bool);
+
+    /// Whether the executor has to look at a match's conditions again.
+    fn rechecks(search: &Self::Search) -> bool;
+
+    /// Forms the tuple of a match if that takes no more than a few instructions.
+    ///
+    /// # Safety
+    /// The match exists.
+    unsafe fn form_plain(
+        search: &mut Self::Search,
+        matches: &Matches<Self>,
+        at: usize,
+    ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Forms the tuple of a match, in memory that the next one uses again. None if the entry is damaged.
+    ///
+    /// # Safety
+    /// As [`form_plain`](Self::form_plain). May raise.
+    unsafe fn form(
+        search: &mut Self::Search,
+        index: &Index,
+        matches: &Matches<Self>,
+        at: usize,
+    ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Gives back what was allocated.
+    ///
+    /// # Safety
+    /// The search is not used any more.
+    unsafe fn end(search: &mut Self::Search);
+}
 
 /// `MaxHeapTuplesPerPage`: what a bitmap takes.
 const MOST_ROWS: u16 = 291;
@@ -29,7 +86,7 @@ const BITMAP_BATCH: usize = 256;
 
 /// A scan's own state, in the memory context it was begun in (I11). No destructor.
 #[repr(C)]
-struct State<L: Lane> {
+struct State<K: Searched> {
     /// First, so that a state can be told by it.
     kind: LaneKind,
     /// Blocks the table is known to have; it only grows while the scan goes on.
@@ -37,12 +94,11 @@ struct State<L: Lane> {
     /// Where the state and what belongs to it lives.
     context: pg_sys::MemoryContext,
     index: Index,
+    columns: K::Columns,
     store: PgStore,
-    /// What is looked for; its shape is `index`'s.
-    selection: Selection<'static>,
-    /// Memory for arrays and lists looked for, emptied at each rescan; null until one comes.
-    arrays: pg_sys::MemoryContext,
-    cursor: Cursor<L>,
+    /// What is looked for; it borrows from `columns`.
+    search: K::Search,
+    cursor: Cursor<K>,
     /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
     positioned: bool,
     at: usize,
@@ -52,31 +108,30 @@ struct State<L: Lane> {
     /// Matches that the server said are dead to everyone: where their flags are.
     killed: [u16; MAX_PAGE_ENTRIES],
     killed_count: usize,
-    mark: Mark<L>,
-    tuple: Tuple,
-    matches: Matches<L>,
+    mark: Mark<K>,
+    matches: Matches<K>,
 }
 
 /// A place to come back to.
-struct Mark<L: Lane> {
+struct Mark<K: Searched> {
     /// Whether there is one.
     set: bool,
     /// Whether it is in the page that the scan is at, or in the copy.
     here: bool,
     at: usize,
-    cursor: Cursor<L>,
+    cursor: Cursor<K>,
     block: Block,
     pin: Buffer,
     /// Made when the scan first leaves a page with a mark.
-    copy: *mut Matches<L>,
+    copy: *mut Matches<K>,
 }
 
 /// Runs the expression with `$state` the scan's state, of whatever lane it is.
 macro_rules! with_state {
     ($scan:expr, $state:ident => $run:expr) => {
         // The kind comes first in every state.
-        with_lane!(*(*$scan).opaque.cast::<LaneKind>(), L => {
-            let $state = &mut *(*$scan).opaque.cast::<State<L>>();
+        with_keys!(*(*$scan).opaque.cast::<LaneKind>(), K => {
+            let $state = &mut *(*$scan).opaque.cast::<State<K>>();
             $run
         })
     };
@@ -87,7 +142,7 @@ macro_rules! with_state {
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amcanreturn(rel: Relation, _column: c_int) -> bool {
     // SAFETY: called by the server, with an open index of ours.
-    unsafe { !pg_sys::RecoveryInProgress() && column::index_shape(rel).returnable() }
+    unsafe { !pg_sys::RecoveryInProgress() && column::is_returnable(rel) }
 }
 
 /// The `ambeginscan` callback.
@@ -97,27 +152,27 @@ pub unsafe extern "C-unwind" fn ambeginscan(rel: Relation, keys: c_int, order_by
     unsafe {
         let scan = pg_sys::RelationGetIndexScan(rel, keys, order_bys);
         let index = Index::of(rel);
-        with_lane!(index.shape.lane_kind(), L => begin::<L>(scan, index));
+        with_keys!(index.shape.lane_kind(), K => begin::<K>(scan, index));
         (*scan).xs_itupdesc = (*rel).rd_att;
         scan
     }
 }
 
-unsafe fn begin<L: Lane>(scan: IndexScanDesc, index: Index) {
-    // SAFETY: all-zero bytes are matches, tuples and buffers; every other field is written before the state is used.
+unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
+    // SAFETY: all-zero bytes are matches, cursors and buffers; every other field is written before the state is used.
     unsafe {
-        let context = pg_sys::CurrentMemoryContext;
-        let state: *mut State<L> = allocate(context, 1, true);
+        let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
+        let state: *mut State<K> = allocate(context, 1, true);
         (&raw mut (*state).context).write(context);
         (&raw mut (*state).kind).write(index.shape.lane_kind());
         (&raw mut (*state).index).write(index);
-        (&raw mut (*state).store).write(PgStore::new((*scan).indexRelation, core::ptr::null_mut()));
-        // The state does not move, and its shape does not change.
-        let shape: &'static KeyShape = &(*state).index.shape;
-        (&raw mut (*state).selection).write(Selection::new(shape));
-        (&raw mut (*state).cursor).write(Cursor::new(Direction::Forward));
-        (&raw mut (*state).mark.cursor).write(Cursor::new(Direction::Forward));
-        (&raw mut (*state).tuple).write(Tuple::new(context, shape));
+        (&raw mut (*state).columns).write(K::columns(rel, &index));
+        (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
+        // The state does not move, and its columns do not change.
+        let columns: &'static K::Columns = &(*state).columns;
+        K::begin(&raw mut (*state).search, rel, columns, context);
+        (*state).cursor.restart(Direction::Forward);
+        (*state).mark.cursor.restart(Direction::Forward);
         (*scan).opaque = state.cast();
     }
 }
@@ -140,7 +195,8 @@ pub unsafe extern "C-unwind" fn amrescan(
             state.leave_page();
             state.unmark();
             state.positioned = false;
-            state.select(scan);
+            let keys = core::slice::from_raw_parts((*scan).keyData, (*scan).numberOfKeys as usize);
+            K::select(&mut state.search, (*scan).indexRelation, if (*scan).numberOfKeys > 0 { keys } else { &[] });
         });
     }
 }
@@ -153,11 +209,8 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
         with_state!(scan, state => {
             state.leave_page();
             state.unmark();
-            if !state.arrays.is_null() {
-                pg_sys::MemoryContextDelete(state.arrays);
-            }
+            K::end(&mut state.search);
             memory::free(state.mark.copy);
-            memory::free(state.tuple.memory);
         });
         memory::free((*scan).opaque);
     }
@@ -209,7 +262,7 @@ pub unsafe extern "C-unwind" fn amrestrpos(scan: IndexScanDesc) {
     unsafe { with_state!(scan, state => state.restore()) };
 }
 
-impl<L: Lane> State<L> {
+impl<K: Searched> State<K> {
     /// Steps to the next match if it is in the same page and nothing else is to be done; `false` changes nothing.
     #[inline]
     unsafe fn next_in_page(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
@@ -223,16 +276,13 @@ impl<L: Lane> State<L> {
         }
         if scan.xs_want_itup {
             // SAFETY: as `amgettuple`.
-            unsafe {
-                if !self.tuple.form_plain(self.matches.lane(next).to_u128() as u64, tail) {
-                    return false;
-                }
-            }
-            scan.xs_itup = self.tuple.memory;
+            let formed = unsafe { K::form_plain(&mut self.search, &self.matches, next) };
+            let Some(tuple) = formed else { return false };
+            scan.xs_itup = tuple;
         }
         self.at = next;
         scan.xs_heaptid = heap_tid(tail);
-        scan.xs_recheck = false;
+        scan.xs_recheck = K::rechecks(&self.search);
         true
     }
 
@@ -253,9 +303,11 @@ impl<L: Lane> State<L> {
                 self.check_heap_block(scan, tail.block());
             }
             scan.xs_heaptid = heap_tid(tail);
-            scan.xs_recheck = false;
+            scan.xs_recheck = K::rechecks(&self.search);
             if scan.xs_want_itup {
-                scan.xs_itup = self.form_tuple();
+                let corrupt = Error::Corrupt { block: self.block, what: "entry's key is damaged" };
+                let formed = K::form(&mut self.search, &self.index, &self.matches, self.at);
+                scan.xs_itup = self.store.expect(formed.ok_or(corrupt));
             }
             true
         }
@@ -324,7 +376,8 @@ impl<L: Lane> State<L> {
         unsafe {
             count_scan(scan);
             self.store.set_snapshot(scan.xs_snapshot);
-            self.cursor = Cursor::new(direction);
+            K::want_tuples(&mut self.search, scan.xs_want_itup);
+            self.cursor.restart(direction);
         }
     }
 
@@ -333,8 +386,8 @@ impl<L: Lane> State<L> {
         // SAFETY: as `amgettuple`; pins are this scan's own.
         unsafe {
             self.leave_page();
-            let tree = Tree::<_, L>::new(&self.store, &self.index.geometry);
-            let read = self.cursor.read_page(tree, &self.selection, scan.ignore_killed_tuples, &mut self.matches);
+            let tree = tree::<K>(&self.store, &self.index, &self.columns);
+            let read = self.cursor.read_page(tree, &self.search, scan.ignore_killed_tuples, &mut self.matches);
             let Some(pin) = self.store.expect(read) else {
                 self.positioned = false;
                 return false;
@@ -387,7 +440,8 @@ impl<L: Lane> State<L> {
                 self.mark.copy = allocate(self.context, 1, true);
             }
             (*self.mark.copy).copy_from(&self.matches);
-            (self.mark.here, self.mark.cursor, self.mark.block) = (false, self.cursor, self.block);
+            (self.mark.here, self.mark.block) = (false, self.block);
+            self.mark.cursor.copy_from(&self.cursor);
             self.mark.pin = core::mem::replace(&mut self.pin, INVALID_BUFFER);
         }
     }
@@ -413,7 +467,8 @@ impl<L: Lane> State<L> {
             self.positioned = self.mark.set;
             if self.mark.set {
                 self.matches.copy_from(&*self.mark.copy);
-                (self.at, self.cursor, self.block) = (self.mark.at, self.mark.cursor, self.mark.block);
+                (self.at, self.block) = (self.mark.at, self.mark.block);
+                self.cursor.copy_from(&self.mark.cursor);
                 self.pin = core::mem::replace(&mut self.mark.pin, INVALID_BUFFER);
                 self.mark.here = true;
             }
@@ -431,175 +486,29 @@ impl<L: Lane> State<L> {
                 for tails in self.matches.tails().chunks(BITMAP_BATCH) {
                     let mut tids = [heap_tid(Tail::MIN); BITMAP_BATCH];
                     tids.iter_mut().zip(tails).for_each(|(tid, &tail)| *tid = heap_tid(tail));
-                    add_to_bitmap(bitmap, &mut tids[..tails.len()]);
+                    add_to_bitmap(bitmap, &mut tids[..tails.len()], K::rechecks(&self.search));
                 }
                 total += self.matches.len() as i64;
             }
             total
         }
     }
-
-    /// Forms the index tuple of the match the scan is at, in memory that the next one uses again.
-    unsafe fn form_tuple(&mut self) -> *mut pg_sys::IndexTupleData {
-        let (lane, tail) = (self.matches.lane(self.at).to_u128(), self.matches.tail(self.at));
-        // SAFETY: as `amgettuple`.
-        unsafe {
-            if !self.tuple.form_plain(lane as u64, tail) {
-                self.tuple.form(&self.index.shape, lane, tail);
-            }
-        }
-        self.tuple.memory
-    }
-
-    /// Reads the scan keys: what is looked for.
-    unsafe fn select(&mut self, scan: IndexScanDesc) {
-        // SAFETY: as `amrescan`.
-        unsafe {
-            self.selection.clear();
-            if !self.arrays.is_null() {
-                pg_sys::MemoryContextReset(self.arrays);
-            }
-            for number in 0..(*scan).numberOfKeys as usize {
-                self.add_key((*scan).indexRelation, &*(*scan).keyData.add(number));
-            }
-        }
-    }
-
-    #[inline]
-    unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
-        let c = key.sk_attno as usize - 1;
-        let flags = key.sk_flags as u32;
-        if flags & pg_sys::SK_SEARCHNULL != 0 {
-            return self.selection.null(c);
-        }
-        if flags & pg_sys::SK_SEARCHNOTNULL != 0 {
-            return self.selection.not_null(c);
-        }
-        if flags & pg_sys::SK_ISNULL != 0 {
-            // All operators of our families are strict.
-            return self.selection.nothing();
-        }
-        if flags & pg_sys::SK_ROW_HEADER != 0 {
-            server::raise(
-                ERRCODE_FEATURE_NOT_SUPPORTED,
-                format_args!("fpbtree index \"{}\" cannot compare rows", server::Name(rel)),
-                None,
-                None,
-            );
-        }
-        let ty = self.index.shape.columns()[c].ty;
-        // SAFETY: the server's scan keys are on our columns, with operators of our families.
-        unsafe {
-            let order = ColumnOrder::of(rel, c, ty);
-            if flags & pg_sys::SK_SEARCHARRAY != 0 {
-                return self.add_array(order, c, key);
-            }
-            if bounds::is_local(order, key.sk_subtype) {
-                let before = self.enter_arrays();
-                self.add_moments(order, c, key.sk_strategy, [key.sk_argument]);
-                pg_sys::MemoryContextSwitchTo(before);
-                return;
-            }
-            let bounds = neighbours(order, key.sk_subtype, key.sk_argument);
-            self.restrict(c, key.sk_strategy, bounds);
-        }
-    }
-
-    /// Wants a column to compare with an argument, given by its neighbours, as the strategy says.
-    #[inline]
-    fn restrict(&mut self, c: usize, strategy: u16, bounds: Neighbours) {
-        let Some((low, high)) = interval(strategy, bounds) else { return self.selection.nothing() };
-        self.selection.between(c, low, high);
-    }
-
-    /// Makes the arrays' memory the current context; returns the one before.
-    unsafe fn enter_arrays(&mut self) -> pg_sys::MemoryContext {
-        // SAFETY: the scan's context outlives it.
-        unsafe {
-            if self.arrays.is_null() {
-                self.arrays = pg_sys::AllocSetContextCreateInternal(
-                    self.context,
-                    c"fpbtree array keys".as_ptr(),
-                    pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                    pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-                );
-            }
-            pg_sys::MemoryContextSwitchTo(self.arrays)
-        }
-    }
-
-    /// Wants a column of local times to compare with any of these moments as the strategy says.
-    unsafe fn add_moments(
-        &mut self,
-        order: ColumnOrder,
-        c: usize,
-        strategy: u16,
-        moments: impl IntoIterator<Item = Datum>,
-    ) {
-        // SAFETY: as `add_key`, in the arrays' memory.
-        unsafe {
-            let mut ranges = List::new();
-            for moment in moments {
-                bounds::local_ranges(order, moment, |bounds| interval(strategy, bounds), &mut ranges);
-            }
-            let ranges = ranges.as_mut_slice();
-            let room = zeroed_array(ranges.len() + self.selection.parts(c));
-            self.selection.any_between(c, ranges, room);
-        }
-    }
-
-    /// Wants a column to compare so with any element of an array.
-    unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
-        // SAFETY: as `add_key`; what is allocated lives until the next rescan.
-        unsafe {
-            let before = self.enter_arrays();
-            let (values, nulls) = elements(key.sk_argument);
-            let element =
-                (*pg_sys::pg_detoast_datum(key.sk_argument.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype;
-            let subtype = if key.sk_subtype == pg_sys::InvalidOid { element } else { key.sk_subtype };
-            let present = || values.iter().zip(nulls).filter(|(_, null)| !**null).map(|(&value, _)| value);
-            if bounds::is_local(order, subtype) {
-                self.add_moments(order, c, key.sk_strategy, present());
-            } else if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
-                let fields = zeroed_array::<u128>(values.len());
-                let mut count = 0;
-                for value in present() {
-                    let bounds = neighbours(order, subtype, value);
-                    if let (Some(floor), Some(ceil)) = (bounds.floor, bounds.ceil)
-                        && ceil <= floor
-                    {
-                        fields[count] = floor;
-                        count += 1;
-                    }
-                }
-                self.selection.any_of(c, &mut fields[..count]);
-            } else {
-                // Any element at all will do: the widest of their intervals.
-                let widest = present()
-                    .filter_map(|value| interval(key.sk_strategy, neighbours(order, subtype, value)))
-                    .reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
-                match widest {
-                    Some((low, high)) => self.selection.between(c, low, high),
-                    None => self.selection.nothing(),
-                }
-            }
-            pg_sys::MemoryContextSwitchTo(before);
-        }
-    }
 }
 
-/// The fields that compare with an argument as the strategy says: from, to; `None` if there are none.
-#[inline]
-fn interval(strategy: u16, Neighbours { floor, ceil }: Neighbours) -> Option<(u128, u128)> {
-    let (low, high) = match u32::from(strategy) {
-        pg_sys::BTLessStrategyNumber => (0, ceil.map_or(Some(u128::MAX), |ceil| ceil.checked_sub(1))?),
-        pg_sys::BTLessEqualStrategyNumber => (0, floor?),
-        pg_sys::BTEqualStrategyNumber => (ceil?, floor?),
-        pg_sys::BTGreaterEqualStrategyNumber => (ceil?, u128::MAX),
-        _ => (floor.map_or(Some(0), |floor| floor.checked_add(1))?, u128::MAX),
-    };
-    (low <= high).then_some((low, high))
+/// The type of an array's elements.
+unsafe fn element_type(array: Datum) -> pg_sys::Oid {
+    // SAFETY: the scan key's argument is an array.
+    unsafe { (*pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype }
+}
+
+#[cold]
+unsafe fn refuse_rows(rel: Relation) -> ! {
+    server::raise(
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        format_args!("fpbtree index \"{}\" cannot compare rows", server::Name(rel)),
+        None,
+        None,
+    )
 }
 
 /// An array's elements and which of them are NULL, in the current memory context.
@@ -654,7 +563,7 @@ unsafe fn count_scan(scan: &mut IndexScanDescData) {
 }
 
 /// `tbm_add_tuples`, raw: it may run out of memory.
-unsafe fn add_to_bitmap(bitmap: *mut TIDBitmap, tids: &mut [ItemPointerData]) {
+unsafe fn add_to_bitmap(bitmap: *mut TIDBitmap, tids: &mut [ItemPointerData], recheck: bool) {
     // SAFETY: the server's bitmap.
-    unsafe { pg_sys::tbm_add_tuples(bitmap, tids.as_mut_ptr(), tids.len() as c_int, false) };
+    unsafe { pg_sys::tbm_add_tuples(bitmap, tids.as_mut_ptr(), tids.len() as c_int, recheck) };
 }

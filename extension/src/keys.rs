@@ -1,0 +1,413 @@
+//! Rows and keys: what the engine's key spaces take of a row, and give back of an entry.
+
+use core::cmp::Ordering;
+
+use fpbtree_engine::key::digit::Buffer;
+use fpbtree_engine::key::long::{ColumnOrder, LongOrder, LongShape, MOST_KEY, MOST_PARTS, Stored};
+use fpbtree_engine::key::{KeyShape, Lane, Tail};
+use fpbtree_engine::page::{Entry, Long, Shape};
+use fpbtree_engine::scan::Scannable;
+use fpbtree_engine::store::NO_BLOCK;
+use fpbtree_engine::tree::Tree;
+use fpbtree_engine::tree::load::Loadable;
+use pgrx::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Relation};
+
+use crate::codec::{Codec, Extra, Scratch};
+use crate::column;
+use crate::index::{Index, heap_place};
+use crate::server::{self, Name, Text, raw};
+use crate::store::PgStore;
+
+/// A key space whose entries are made of rows.
+pub trait Keyed: Loadable + Scannable {
+    /// What is known of the index's columns. Plain memory; it stays where it is while an order borrows from it.
+    type Columns: Copy;
+    /// What makes an entry.
+    type Row;
+
+    /// What is known of the columns of an index.
+    ///
+    /// # Safety
+    /// `rel` is the open index. May raise.
+    unsafe fn columns(rel: Relation, index: &Index) -> Self::Columns;
+
+    /// The same, of an index whose meta page is not there yet.
+    ///
+    /// # Safety
+    /// As [`columns`](Keyed::columns).
+    unsafe fn new_columns(rel: Relation, index: &Index) -> Self::Columns;
+
+    /// How keys are compared beyond what their bytes say.
+    fn order(columns: &Self::Columns) -> Self::Order<'_>;
+
+    /// A row's entry-to-be.
+    ///
+    /// # Safety
+    /// `rel` is the open index, `values` and `nulls` have an element for each of its columns, `tid` is the row's. May
+    /// raise: the caller's frames own no destructors.
+    unsafe fn row(
+        columns: &Self::Columns,
+        rel: Relation,
+        values: *const Datum,
+        nulls: *const bool,
+        tid: *const ItemPointerData,
+    ) -> Self::Row;
+
+    /// The entry of a row.
+    fn entry(row: &Self::Row) -> Entry<'_, Self>;
+
+    /// The places before and behind all entries with the key of a row, whatever their TIDs.
+    fn around(columns: &Self::Columns, row: &Self::Row, low: &mut Self::Kept, high: &mut Self::Kept);
+
+    /// The place behind all entries with the key of an entry. `None` if the entry is damaged.
+    fn beyond(columns: &Self::Columns, entry: &Entry<'_, Self>, place: &mut Self::Kept) -> Option<()>;
+
+    /// An entry's values, one for each column of the index, in the current memory context. `false` if the entry is
+    /// damaged.
+    ///
+    /// # Safety
+    /// Both arrays have an element for each column. May raise.
+    unsafe fn values(
+        columns: &Self::Columns,
+        entry: &Entry<'_, Self>,
+        values: &mut [Datum],
+        nulls: &mut [bool],
+    ) -> bool;
+
+    /// The rank that NULLs have in an index of one column on exact lanes.
+    fn ranks(columns: &Self::Columns) -> Option<bool>;
+}
+
+/// Runs the expression with `$keys` naming the key space of that kind of lane.
+macro_rules! with_keys {
+    ($kind:expr, $keys:ident => $run:expr) => {
+        match $kind {
+            fpbtree_engine::key::LaneKind::U32 => {
+                type $keys = u32;
+                $run
+            }
+            fpbtree_engine::key::LaneKind::U64 => {
+                type $keys = u64;
+                $run
+            }
+            fpbtree_engine::key::LaneKind::U128 => {
+                type $keys = u128;
+                $run
+            }
+            fpbtree_engine::key::LaneKind::Prefix | fpbtree_engine::key::LaneKind::PrefixExtra => {
+                type $keys = fpbtree_engine::page::Long;
+                $run
+            }
+        }
+    };
+}
+pub(crate) use with_keys;
+
+/// The tree of an index.
+#[inline(always)]
+pub fn tree<'t, K: Keyed>(store: &'t PgStore, index: &'t Index, columns: &'t K::Columns) -> Tree<'t, PgStore, K> {
+    Tree::ordered(store, &index.geometry, K::order(columns))
+}
+
+/// A row's tail. A heap offset that no heap page of this block size has is refused.
+unsafe fn tail(rel: Relation, rank: bool, negative: bool, tid: *const ItemPointerData) -> Tail {
+    // SAFETY: a valid TID, by the caller's contract.
+    let (block, offset) = unsafe { heap_place(tid) };
+    if offset > Tail::MAX_OFFSET {
+        server::raise(
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format_args!("row {offset} of block {block} cannot be in index \"{}\"", Name(rel)),
+            Some(format_args!("fpbtree takes {} rows a block at most.", Tail::MAX_OFFSET)),
+            None,
+        );
+    }
+    Tail::new(rank, block, offset, negative)
+}
+
+/// The trait says the same of all exact lanes.
+macro_rules! keyed {
+    ($($lane:ident)*) => {$(
+        impl Keyed for $lane {
+            type Columns = KeyShape;
+            type Row = ($lane, Tail);
+
+            unsafe fn columns(_rel: Relation, index: &Index) -> KeyShape {
+                match index.shape {
+                    Shape::Exact(shape) => shape,
+                    Shape::Long(_) => unreachable!("lanes of this kind are exact"),
+                }
+            }
+
+            unsafe fn new_columns(rel: Relation, index: &Index) -> KeyShape {
+                // SAFETY: by this function's contract.
+                unsafe { $lane::columns(rel, index) }
+            }
+
+            fn order(_columns: &KeyShape) -> Self::Order<'_> {}
+
+            unsafe fn row(
+                shape: &KeyShape,
+                rel: Relation,
+                values: *const Datum,
+                nulls: *const bool,
+                tid: *const ItemPointerData,
+            ) -> ($lane, Tail) {
+                let columns = shape.columns();
+                let mut images = [None; KeyShape::MAX_COLUMNS];
+                for (c, image) in images.iter_mut().enumerate().take(columns.len()) {
+                    // SAFETY: the server gives a value and a null flag for each column; a value that is not NULL is of the
+                    // column's type.
+                    *image = unsafe { (!*nulls.add(c)).then(|| column::image(columns[c].ty, *values.add(c))) };
+                }
+                let packed = shape.pack(&images[..columns.len()]);
+                // SAFETY: by this function's contract.
+                ($lane::from_u128(packed.lane), unsafe { tail(rel, packed.rank, packed.negative, tid) })
+            }
+
+            fn entry(row: &($lane, Tail)) -> Entry<'_, $lane> {
+                Entry { key: row.0, tail: row.1, child: NO_BLOCK }
+            }
+
+            fn around(_shape: &KeyShape, row: &($lane, Tail), low: &mut Self::Kept, high: &mut Self::Kept) {
+                let (lane, rank) = (row.0, row.1.rank());
+                (low.lane, low.tail) = (lane, Tail::first(rank));
+                (high.lane, high.tail) = (lane, Tail::last(rank));
+            }
+
+            fn beyond(_shape: &KeyShape, entry: &Entry<'_, $lane>, place: &mut Self::Kept) -> Option<()> {
+                (place.lane, place.tail) = (entry.key, Tail::last(entry.tail.rank()));
+                Some(())
+            }
+
+            unsafe fn values(shape: &KeyShape, entry: &Entry<'_, $lane>, values: &mut [Datum], nulls: &mut [bool]) -> bool {
+                for (c, column) in shape.columns().iter().enumerate() {
+                    let image = shape.unpack(entry.key.to_u128(), entry.tail, c);
+                    nulls[c] = image.is_none();
+                    // SAFETY: new memory with room for the longest value that is passed by reference.
+                    let room = unsafe { &mut *raw::palloc0(size_of::<column::Room>()).cast::<column::Room>() };
+                    values[c] = image.map_or(Datum::null(), |image| column::value(column.ty, image, room));
+                }
+                true
+            }
+
+            fn ranks(shape: &KeyShape) -> Option<bool> {
+                (shape.columns().len() == 1).then(|| shape.null_rank())
+            }
+        }
+    )*};
+}
+
+keyed!(u32 u64 u128);
+
+/// The columns of an index whose keys are byte strings.
+#[derive(Clone, Copy)]
+pub struct LongColumns {
+    shape: LongShape,
+    codecs: [Codec; KeyShape::MAX_COLUMNS],
+    keys: usize,
+    extras: [Option<Extra>; KeyShape::MAX_COLUMNS],
+    all: usize,
+    /// The comparison functions of opaque columns, which the relation cache keeps.
+    functions: [*mut FmgrInfo; KeyShape::MAX_COLUMNS],
+}
+
+impl LongColumns {
+    /// What the catalogs say of the columns.
+    ///
+    /// # Safety
+    /// `rel` is an open index of ours. May raise.
+    pub unsafe fn new(rel: Relation) -> LongColumns {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let keys = (*(*rel).rd_index).indnkeyatts as usize;
+            let all = (*(*rel).rd_index).indnatts as usize;
+            let mut codecs = [Codec::of(rel, 0); KeyShape::MAX_COLUMNS];
+            for (c, codec) in codecs.iter_mut().enumerate().take(keys) {
+                *codec = Codec::of(rel, c);
+            }
+            let mut extras = [None; KeyShape::MAX_COLUMNS];
+            for (c, extra) in extras.iter_mut().enumerate().take(all).skip(keys) {
+                *extra = Some(Extra::of(rel, c));
+            }
+            let carries = all > keys || codecs[..keys].iter().any(Codec::has_residue);
+            let digits = codecs.map(|codec| codec.shape);
+            let shape = LongShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
+            LongColumns { shape, codecs, keys, extras, all, functions: [core::ptr::null_mut(); KeyShape::MAX_COLUMNS] }
+        }
+    }
+
+    /// Looks up the functions that compare opaque columns.
+    ///
+    /// # Safety
+    /// `rel` is the open index. May raise.
+    unsafe fn find_functions(&mut self, rel: Relation) {
+        for c in self.shape.opaque_from()..self.keys {
+            if self.codecs[c].shape.is_opaque() {
+                // SAFETY: by this function's contract; every operator class has an order function.
+                self.functions[c] =
+                    unsafe { raw::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
+            }
+        }
+    }
+
+    /// How keys are made of the columns.
+    pub fn shape(&self) -> &LongShape {
+        &self.shape
+    }
+
+    /// How a key column's values become digits.
+    pub fn codec(&self, column: usize) -> &Codec {
+        &self.codecs[column]
+    }
+}
+
+impl ColumnOrder for LongColumns {
+    fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
+        let codec = &self.codecs[column];
+        let (mut first, mut second) = (Scratch::new(), Scratch::new());
+        let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else { return Ordering::Less };
+        // SAFETY: the operator class's function, on two values of its type.
+        let sign = unsafe { raw::FunctionCall2Coll(self.functions[column], codec.collation, a, b) }.value() as i32;
+        if codec.shape.descending { 0.cmp(&sign) } else { sign.cmp(&0) }
+    }
+}
+
+/// A row's key and what goes with it.
+pub struct LongRow {
+    digits: Buffer<MOST_KEY>,
+    normal: usize,
+    extra: Buffer<MOST_PARTS>,
+    tail: Tail,
+}
+
+impl LongRow {
+    /// The key's digits.
+    pub fn digits(&self) -> &[u8] {
+        self.digits.as_slice()
+    }
+}
+
+impl Keyed for Long {
+    type Columns = LongColumns;
+    type Row = LongRow;
+
+    unsafe fn columns(rel: Relation, _index: &Index) -> LongColumns {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let mut columns = Index::long_columns(rel);
+            columns.find_functions(rel);
+            columns
+        }
+    }
+
+    unsafe fn new_columns(rel: Relation, _index: &Index) -> LongColumns {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let mut columns = LongColumns::new(rel);
+            columns.find_functions(rel);
+            columns
+        }
+    }
+
+    fn order(columns: &LongColumns) -> Option<LongOrder<'_>> {
+        columns.shape.is_opaque().then_some(LongOrder { shape: &columns.shape, columns })
+    }
+
+    unsafe fn row(
+        columns: &LongColumns,
+        rel: Relation,
+        values: *const Datum,
+        nulls: *const bool,
+        tid: *const ItemPointerData,
+    ) -> LongRow {
+        let (mut digits, mut rest) = (Buffer::new(), Buffer::<MOST_KEY>::new());
+        // SAFETY: by this function's contract.
+        unsafe {
+            for (c, codec) in columns.codecs.iter().enumerate().take(columns.keys) {
+                codec.put(*values.add(c), *nulls.add(c), &mut digits, &mut rest);
+            }
+            for (c, extra) in columns.extras.iter().enumerate().take(columns.all) {
+                if let Some(extra) = extra {
+                    extra.put(*values.add(c), *nulls.add(c), &mut rest);
+                }
+            }
+            let (value_at, normal) = columns.shape.parts(digits.as_slice());
+            let mut extra = Buffer::new();
+            if columns.shape.is_opaque() {
+                extra.put(&digits.as_slice()[value_at..]);
+            }
+            extra.put(rest.as_slice());
+            let size = digits.len() + rest.len();
+            if size > MOST_KEY {
+                refuse_size(rel, size, tid);
+            }
+            LongRow { digits, normal, extra, tail: tail(rel, false, false, tid) }
+        }
+    }
+
+    fn entry(row: &LongRow) -> Entry<'_, Long> {
+        let normal = &row.digits.as_slice()[..row.normal];
+        Entry { key: Stored::whole(normal, row.extra.as_slice()), tail: row.tail, child: NO_BLOCK }
+    }
+
+    fn around(columns: &LongColumns, row: &LongRow, low: &mut Self::Kept, high: &mut Self::Kept) {
+        low.place(&columns.shape, row.digits(), false);
+        high.place(&columns.shape, row.digits(), true);
+    }
+
+    fn beyond(columns: &LongColumns, entry: &Entry<'_, Long>, place: &mut Self::Kept) -> Option<()> {
+        let mut room = [0; MOST_PARTS];
+        place.place(&columns.shape, columns.shape.join(&entry.key, &mut room)?, true);
+        Some(())
+    }
+
+    unsafe fn values(
+        columns: &LongColumns,
+        entry: &Entry<'_, Long>,
+        values: &mut [Datum],
+        nulls: &mut [bool],
+    ) -> bool {
+        let mut room = [0; MOST_PARTS];
+        let Some(mut digits) = columns.shape.join(&entry.key, &mut room) else { return false };
+        let length = columns.shape.value_length(entry.key.extra);
+        let Some(mut rest) = length.and_then(|length| entry.key.extra.get(length..)) else { return false };
+        for c in 0..columns.all {
+            // SAFETY: by this function's contract.
+            let got = unsafe {
+                match &columns.extras[c] {
+                    None => columns.codecs[c].get(&mut digits, &mut rest),
+                    Some(extra) => extra.get(&mut rest),
+                }
+            };
+            let Some(got) = got else { return false };
+            (values[c], nulls[c]) = got;
+        }
+        true
+    }
+
+    fn ranks(_columns: &LongColumns) -> Option<bool> {
+        None
+    }
+}
+
+#[cold]
+unsafe fn refuse_size(rel: Relation, size: usize, tid: *const ItemPointerData) -> ! {
+    // SAFETY: an open index, and a valid TID.
+    unsafe {
+        let (block, offset) = heap_place(tid);
+        let table = raw::table_open((*(*rel).rd_index).indrelid, pg_sys::NoLock as i32);
+        let detail = Text::new(format_args!("Index row references tuple ({block},{offset}) in relation \"{}\".", Name(table)));
+        server::raise_constraint(
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format_args!("index row size {size} exceeds fpbtree maximum {MOST_KEY} for index \"{}\"", Name(rel)),
+            detail.as_c_str().as_ptr(),
+            Some(
+                c"Values larger than 1/5 of a buffer page cannot be indexed.\nConsider a function index of an MD5 hash of \
+                  the value, or use full text indexing.",
+            ),
+            table,
+            rel,
+        )
+    }
+}

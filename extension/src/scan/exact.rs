@@ -1,0 +1,244 @@
+//! Scans of exact lanes: conditions become intervals of fields, and tuples are formed from lanes.
+
+use fpbtree_engine::key::{Key, KeyShape, Lane};
+use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
+use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
+
+use super::{Searched, element_type, elements, refuse_rows};
+use crate::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
+use crate::index::Index;
+use crate::memory::{self, zeroed_array};
+use crate::tuple::Tuple;
+
+/// What a scan of exact lanes looks for.
+pub struct ExactSearch {
+    shape: &'static KeyShape,
+    selection: Selection<'static>,
+    /// Where the scan's memory is.
+    context: pg_sys::MemoryContext,
+    /// Memory for arrays and lists looked for, emptied at each rescan; null until one comes.
+    arrays: pg_sys::MemoryContext,
+    tuple: Tuple,
+}
+
+impl<L: Lane> Wanted<L> for ExactSearch {
+    #[inline]
+    fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
+        self.selection.at_or_after(place, out)
+    }
+
+    fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
+        self.selection.before(place, out)
+    }
+
+    fn null_rank(&self) -> bool {
+        self.shape.null_rank()
+    }
+
+    fn wants_keys(&self) -> bool {
+        true
+    }
+}
+
+/// The trait says the same of all exact lanes.
+macro_rules! searched {
+    ($($lane:ident)*) => {$(
+        impl Searched for $lane {
+            type Search = ExactSearch;
+
+            unsafe fn begin(
+                search: *mut ExactSearch,
+                _rel: Relation,
+                shape: &'static KeyShape,
+                context: pg_sys::MemoryContext,
+            ) {
+                let selection = Selection::new(shape);
+                // SAFETY: by this function's contract.
+                unsafe {
+                    let tuple = Tuple::new(context, shape);
+                    search.write(ExactSearch { shape, selection, context, arrays: core::ptr::null_mut(), tuple });
+                }
+            }
+
+            unsafe fn select(search: &mut ExactSearch, rel: Relation, keys: &[ScanKeyData]) {
+                search.selection.clear();
+                // SAFETY: by this function's contract.
+                unsafe {
+                    if !search.arrays.is_null() {
+                        pg_sys::MemoryContextReset(search.arrays);
+                    }
+                    for key in keys {
+                        search.add_key(rel, key);
+                    }
+                }
+            }
+
+            fn want_tuples(_search: &mut ExactSearch, _wanted: bool) {}
+
+            #[inline(always)]
+            fn rechecks(_search: &ExactSearch) -> bool {
+                false
+            }
+
+            #[inline(always)]
+            unsafe fn form_plain(
+                search: &mut ExactSearch,
+                matches: &Matches<$lane>,
+                at: usize,
+            ) -> Option<*mut pg_sys::IndexTupleData> {
+                // SAFETY: by this function's contract.
+                let formed = unsafe { search.tuple.form_plain(matches.lane(at).to_u128() as u64, matches.tail(at)) };
+                formed.then_some(search.tuple.memory)
+            }
+
+            #[inline]
+            unsafe fn form(
+                search: &mut ExactSearch,
+                _index: &Index,
+                matches: &Matches<$lane>,
+                at: usize,
+            ) -> Option<*mut pg_sys::IndexTupleData> {
+                let (lane, tail) = (matches.lane(at).to_u128(), matches.tail(at));
+                // SAFETY: by this function's contract.
+                unsafe {
+                    if !search.tuple.form_plain(lane as u64, tail) {
+                        search.tuple.form(search.shape, lane, tail);
+                    }
+                }
+                Some(search.tuple.memory)
+            }
+
+            unsafe fn end(search: &mut ExactSearch) {
+                // SAFETY: by this function's contract.
+                unsafe {
+                    if !search.arrays.is_null() {
+                        pg_sys::MemoryContextDelete(search.arrays);
+                    }
+                    memory::free(search.tuple.memory);
+                }
+            }
+        }
+    )*};
+}
+
+searched!(u32 u64 u128);
+
+impl ExactSearch {
+    #[inline]
+    unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
+        let c = key.sk_attno as usize - 1;
+        let flags = key.sk_flags as u32;
+        if flags & pg_sys::SK_SEARCHNULL != 0 {
+            return self.selection.null(c);
+        }
+        if flags & pg_sys::SK_SEARCHNOTNULL != 0 {
+            return self.selection.not_null(c);
+        }
+        if flags & pg_sys::SK_ISNULL != 0 {
+            // All operators of our families are strict.
+            return self.selection.nothing();
+        }
+        if flags & pg_sys::SK_ROW_HEADER != 0 {
+            // SAFETY: an open index.
+            unsafe { refuse_rows(rel) }
+        }
+        let ty = self.shape.columns()[c].ty;
+        // SAFETY: the server's scan keys are on our columns, with operators of our families.
+        unsafe {
+            let order = ColumnOrder::of(rel, c, ty);
+            if flags & pg_sys::SK_SEARCHARRAY != 0 {
+                return self.add_array(order, c, key);
+            }
+            if bounds::is_local(order, key.sk_subtype) {
+                let before = self.enter_arrays();
+                self.add_moments(order, c, key.sk_strategy, [key.sk_argument]);
+                pg_sys::MemoryContextSwitchTo(before);
+                return;
+            }
+            let bounds = neighbours(order, key.sk_subtype, key.sk_argument);
+            self.restrict(c, key.sk_strategy, bounds);
+        }
+    }
+
+    /// Wants a column to compare with an argument, given by its neighbours, as the strategy says.
+    #[inline]
+    fn restrict(&mut self, c: usize, strategy: u16, bounds: Neighbours) {
+        let Some((low, high)) = interval(strategy, bounds) else { return self.selection.nothing() };
+        self.selection.between(c, low, high);
+    }
+
+    /// Makes the arrays' memory the current context; returns the one before.
+    unsafe fn enter_arrays(&mut self) -> pg_sys::MemoryContext {
+        // SAFETY: the scan's context outlives it.
+        unsafe {
+            if self.arrays.is_null() {
+                self.arrays = pg_sys::AllocSetContextCreateInternal(
+                    self.context,
+                    c"fpbtree array keys".as_ptr(),
+                    pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                    pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+                );
+            }
+            pg_sys::MemoryContextSwitchTo(self.arrays)
+        }
+    }
+
+    /// Wants a column of local times to compare with any of these moments as the strategy says.
+    unsafe fn add_moments(
+        &mut self,
+        order: ColumnOrder,
+        c: usize,
+        strategy: u16,
+        moments: impl IntoIterator<Item = Datum>,
+    ) {
+        // SAFETY: as `add_key`, in the arrays' memory.
+        unsafe {
+            let mut ranges = List::new();
+            for moment in moments {
+                bounds::local_ranges(order, moment, |bounds| interval(strategy, bounds), &mut ranges);
+            }
+            let ranges = ranges.as_mut_slice();
+            let room = zeroed_array(ranges.len() + self.selection.parts(c));
+            self.selection.any_between(c, ranges, room);
+        }
+    }
+
+    /// Wants a column to compare so with any element of an array.
+    unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
+        // SAFETY: as `add_key`; what is allocated lives until the next rescan.
+        unsafe {
+            let before = self.enter_arrays();
+            let (values, nulls) = elements(key.sk_argument);
+            let element = element_type(key.sk_argument);
+            let subtype = if key.sk_subtype == pg_sys::InvalidOid { element } else { key.sk_subtype };
+            let present = || values.iter().zip(nulls).filter(|(_, null)| !**null).map(|(&value, _)| value);
+            if bounds::is_local(order, subtype) {
+                self.add_moments(order, c, key.sk_strategy, present());
+            } else if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
+                let fields = zeroed_array::<u128>(values.len());
+                let mut count = 0;
+                for value in present() {
+                    let bounds = neighbours(order, subtype, value);
+                    if let (Some(floor), Some(ceil)) = (bounds.floor, bounds.ceil)
+                        && ceil <= floor
+                    {
+                        fields[count] = floor;
+                        count += 1;
+                    }
+                }
+                self.selection.any_of(c, &mut fields[..count]);
+            } else {
+                // Any element at all will do: the widest of their intervals.
+                let widest = present()
+                    .filter_map(|value| interval(key.sk_strategy, neighbours(order, subtype, value)))
+                    .reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+                match widest {
+                    Some((low, high)) => self.selection.between(c, low, high),
+                    None => self.selection.nothing(),
+                }
+            }
+            pg_sys::MemoryContextSwitchTo(before);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Sorting entries whose keys are byte strings: records fill memory from the front and what sorts them from the back;
+//! runs that do not fit go to temporary files.
+
+use core::cmp::Ordering;
+
+use fpbtree_engine::key::Tail;
+use fpbtree_engine::key::long::{HEAD, LongKey, LongOrder, MOST_PARTS, Stored};
+use fpbtree_engine::page::{Entry, KeySpace, Long};
+use fpbtree_engine::store::NO_BLOCK;
+use pgrx::pg_sys;
+
+use super::{raw, unreadable};
+use crate::memory::{allocate, zeroed_array};
+use crate::server;
+
+/// Comparisons between two looks at whether the build was cancelled.
+const COMPARISONS: u32 = 1 << 16;
+/// Bytes read from a file at a time.
+const PIECE: usize = 1 << 17;
+
+/// What a record begins with: the lengths of the key's normal part and of what the entry has besides, and the tail.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Header {
+    tail: u64,
+    normal: u32,
+    extra: u32,
+}
+
+const HEADER: usize = size_of::<Header>();
+
+/// A record to be sorted: the first bytes of its key, and where it is.
+#[derive(Clone, Copy)]
+struct Item {
+    head: u64,
+    at: usize,
+}
+
+/// Collects entries and gives them back in order. Plain memory in the current memory context, no destructor.
+pub struct LongSorter {
+    memory: *mut u8,
+    size: usize,
+    /// Bytes of records, at the front.
+    used: usize,
+    /// Items, at the back.
+    count: usize,
+    files: &'static mut [Reader],
+    file_count: usize,
+    total: u64,
+}
+
+/// A sorted file being read, and its next record.
+#[derive(Clone, Copy)]
+struct Reader {
+    file: *mut pg_sys::BufFile,
+    /// Records still in the file, the one at hand not counted.
+    left: u64,
+    buffer: *mut u8,
+    at: usize,
+    end: usize,
+    /// The record at hand.
+    record: *mut u8,
+}
+
+/// The entry of a record.
+unsafe fn entry<'r>(record: *const u8) -> Entry<'r, Long> {
+    // SAFETY: a whole record, by the caller's contract.
+    unsafe {
+        let header = record.cast::<Header>().read_unaligned();
+        let normal = core::slice::from_raw_parts(record.add(HEADER), header.normal as usize);
+        let extra = core::slice::from_raw_parts(record.add(HEADER + normal.len()), header.extra as usize);
+        Entry { key: Stored::whole(normal, extra), tail: Tail::from_raw(header.tail), child: NO_BLOCK }
+    }
+}
+
+unsafe fn compare(a: *const u8, b: *const u8, order: Option<LongOrder<'_>>) -> Ordering {
+    // SAFETY: by the caller's contract.
+    unsafe {
+        let (a, b) = (entry(a), entry(b));
+        let normal = a.key.prefix.cmp(b.key.prefix);
+        match order {
+            _ if normal.is_ne() => normal,
+            None => a.tail.cmp(&b.tail),
+            Some(_) => {
+                let key: LongKey<'_> = Long::key_of(&a, order);
+                key.compare(&b.key, b.tail)
+            }
+        }
+    }
+}
+
+impl LongSorter {
+    /// A sorter that keeps to `memory` bytes. They are reserved at once, and used as entries come.
+    ///
+    /// # Safety
+    /// The current memory context outlives the sorter. May raise.
+    pub unsafe fn new(memory: usize) -> LongSorter {
+        let size = memory.max(64 * MOST_PARTS).next_multiple_of(size_of::<Item>());
+        // SAFETY: all-zero bytes are readers; of the rest only written bytes are read.
+        unsafe {
+            let memory = allocate(pg_sys::CurrentMemoryContext, size, false);
+            LongSorter { memory, size, used: 0, count: 0, files: zeroed_array(64), file_count: 0, total: 0 }
+        }
+    }
+
+    /// Entries added.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Adds an entry that is in one piece.
+    ///
+    /// # Safety
+    /// The constructor's memory context is current. May raise.
+    pub unsafe fn add(&mut self, entry: &Entry<'_, Long>, order: Option<LongOrder<'_>>) {
+        let (normal, extra) = (entry.key.prefix, entry.key.extra);
+        let length = HEADER + normal.len() + extra.len();
+        // SAFETY: between the records and the items there is room for both.
+        unsafe {
+            if self.used + length + (self.count + 1) * size_of::<Item>() > self.size {
+                self.spill(order);
+            }
+            let record = self.memory.add(self.used);
+            let header =
+                Header { tail: entry.tail.raw(), normal: normal.len() as u32, extra: extra.len() as u32 };
+            record.cast::<Header>().write_unaligned(header);
+            record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
+            record.add(HEADER + normal.len()).copy_from_nonoverlapping(extra.as_ptr(), extra.len());
+            let mut head = [0; HEAD];
+            // Every normal part begins with a marker that most share.
+            let behind = normal.get(1..).unwrap_or(&[]);
+            let known = behind.len().min(HEAD);
+            head[..known].copy_from_slice(&behind[..known]);
+            let head = u64::from_be_bytes(head) >> MARKER_BITS | marker_bits(normal);
+            self.count += 1;
+            self.items().write(Item { head, at: self.used });
+        }
+        self.used += length;
+        self.total += 1;
+    }
+
+    /// The first item: the one added last, until they are sorted.
+    fn items(&self) -> *mut Item {
+        // SAFETY: the items are at the end of the memory, aligned as that is.
+        unsafe { self.memory.add(self.size).cast::<Item>().sub(self.count) }
+    }
+
+    unsafe fn sort(&mut self, order: Option<LongOrder<'_>>) {
+        let memory = self.memory;
+        let mut since_check = 0;
+        // SAFETY: initialised items. A comparison that jumps away leaves them to the memory context.
+        let items = unsafe { core::slice::from_raw_parts_mut(self.items(), self.count) };
+        items.sort_unstable_by(|a, b| {
+            since_check += 1;
+            if since_check == COMPARISONS {
+                since_check = 0;
+                server::check_for_interrupts();
+            }
+            // SAFETY: items lead to whole records.
+            a.head.cmp(&b.head).then_with(|| unsafe { compare(memory.add(a.at), memory.add(b.at), order) })
+        });
+    }
+
+    /// Writes all that is in memory to a file, in order.
+    unsafe fn spill(&mut self, order: Option<LongOrder<'_>>) {
+        // SAFETY: as `add`; the file is the resource owner's.
+        unsafe {
+            self.sort(order);
+            if self.file_count == self.files.len() {
+                let more = zeroed_array(2 * self.file_count);
+                more[..self.file_count].copy_from_slice(self.files);
+                self.files = more;
+            }
+            let file = raw::BufFileCreateTemp(false);
+            for item in core::slice::from_raw_parts(self.items(), self.count) {
+                let record = self.memory.add(item.at);
+                let header = record.cast::<Header>().read_unaligned();
+                raw::BufFileWrite(file, record.cast(), HEADER + (header.normal + header.extra) as usize);
+            }
+            server::check_for_interrupts();
+            let reader = &mut self.files[self.file_count];
+            (reader.file, reader.left) = (file, self.count as u64);
+            (self.file_count, self.used, self.count) = (self.file_count + 1, 0, 0);
+        }
+    }
+
+    /// Calls `each` with every entry in order.
+    ///
+    /// # Safety
+    /// The constructor's memory context is current. May raise.
+    pub unsafe fn drain(&mut self, order: Option<LongOrder<'_>>, each: &mut dyn FnMut(&Entry<'_, Long>)) {
+        // SAFETY: as the constructor.
+        unsafe {
+            if self.file_count == 0 {
+                self.sort(order);
+                for (number, item) in core::slice::from_raw_parts(self.items(), self.count).iter().enumerate() {
+                    each(&entry(self.memory.add(item.at)));
+                    if number % (1 << 12) == 0 {
+                        server::check_for_interrupts();
+                    }
+                }
+            } else {
+                self.spill(order);
+                crate::memory::free(self.memory);
+                self.merge(order, each);
+            }
+        }
+    }
+
+    /// Merges the files by a heap of their next records.
+    unsafe fn merge(&mut self, order: Option<LongOrder<'_>>, each: &mut dyn FnMut(&Entry<'_, Long>)) {
+        // SAFETY: as `drain`.
+        unsafe {
+            let count = self.file_count;
+            let heap = zeroed_array::<usize>(count);
+            let mut live = 0;
+            for (number, reader) in self.files[..count].iter_mut().enumerate() {
+                if reader.begin() {
+                    heap[live] = number;
+                    live += 1;
+                }
+            }
+            for at in (0..live / 2).rev() {
+                self.sink(&mut heap[..live], at, order);
+            }
+            let mut since_check = 0u32;
+            while live > 0 {
+                let first = heap[0];
+                each(&entry(self.files[first].record));
+                if !self.files[first].advance() {
+                    live -= 1;
+                    heap[0] = heap[live];
+                }
+                self.sink(&mut heap[..live], 0, order);
+                since_check = since_check.wrapping_add(1);
+                if since_check.is_multiple_of(1 << 12) {
+                    server::check_for_interrupts();
+                }
+            }
+            for reader in &self.files[..count] {
+                raw::BufFileClose(reader.file);
+            }
+        }
+    }
+
+    unsafe fn sink(&self, heap: &mut [usize], mut at: usize, order: Option<LongOrder<'_>>) {
+        // SAFETY: every reader in the heap has a record at hand.
+        let less = |a: usize, b: usize| unsafe { compare(self.files[a].record, self.files[b].record, order).is_lt() };
+        loop {
+            let left = 2 * at + 1;
+            if left >= heap.len() {
+                return;
+            }
+            let right = left + 1;
+            let child = if right < heap.len() && less(heap[right], heap[left]) { right } else { left };
+            if !less(heap[child], heap[at]) {
+                return;
+            }
+            heap.swap(at, child);
+            at = child;
+        }
+    }
+}
+
+/// Bits of a marker in an item's head: markers are 0, 1 and 2.
+const MARKER_BITS: u32 = 2;
+
+fn marker_bits(normal: &[u8]) -> u64 {
+    u64::from(normal.first().copied().unwrap_or(0) & 3) << (64 - MARKER_BITS)
+}
+
+impl Reader {
+    /// Goes to the first record; `false` if there is none.
+    unsafe fn begin(&mut self) -> bool {
+        // SAFETY: new memory; the file is open.
+        unsafe {
+            self.buffer = zeroed_array::<u8>(PIECE).as_mut_ptr();
+            self.record = zeroed_array::<u8>(HEADER + 2 * MOST_PARTS).as_mut_ptr();
+            if raw::BufFileSeek(self.file, 0, 0, 0) != 0 {
+                unreadable();
+            }
+            self.advance()
+        }
+    }
+
+    /// Goes to the next record; `false` if there is none.
+    unsafe fn advance(&mut self) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        // SAFETY: a record has room for the longest.
+        unsafe {
+            self.take(0, HEADER);
+            let header = self.record.cast::<Header>().read_unaligned();
+            self.take(HEADER, (header.normal + header.extra) as usize);
+        }
+        true
+    }
+
+    /// Takes the next bytes of the file into the record.
+    unsafe fn take(&mut self, mut to: usize, mut length: usize) {
+        // SAFETY: the caller leaves room; the buffer holds a piece.
+        unsafe {
+            while length > 0 {
+                if self.at == self.end {
+                    (self.at, self.end) = (0, raw::read_up_to(self.file, self.buffer.cast(), PIECE));
+                    if self.end == 0 {
+                        unreadable();
+                    }
+                }
+                let part = length.min(self.end - self.at);
+                self.record.add(to).copy_from_nonoverlapping(self.buffer.add(self.at), part);
+                (self.at, to, length) = (self.at + part, to + part, length - part);
+            }
+        }
+    }
+}

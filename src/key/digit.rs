@@ -1,0 +1,1035 @@
+//! Digits: order-preserving, self-delimiting byte encodings of column values, for keys that do not fit a lane.
+//!
+//! The digits of an index's columns, one after the other, are a key. Keys are compared byte by byte as if zero bytes
+//! followed the shorter one. No digit is the beginning of another of its column, so that the comparison never confuses
+//! one column's bytes with the next one's. An *opaque* digit ends that: behind its prefix it holds a value whose order
+//! only the operator class knows.
+//!
+//! A digit is a marker byte, which places NULL before or after everything else, and the value's content:
+//!
+//! | kind | content |
+//! |---|---|
+//! | [`Fixed`](DigitKind::Fixed) | an unsigned number, big-endian |
+//! | [`Text`](DigitKind::Text) | bytes other than zero, ended by 0 |
+//! | [`Bytes`](DigitKind::Bytes) | any bytes, a zero as 00 FF, ended by 00 01 |
+//! | [`Bits`](DigitKind::Bits) | as Bytes, then the number of bits in the last byte |
+//! | [`Numeric`](DigitKind::Numeric) | class, weight, base-10000 digits, ended by 0 |
+//! | [`Opaque`](DigitKind::Opaque) | a prefix, then the value as the server stores it |
+//!
+//! DESC inverts the content, terminators included, but neither the marker nor an opaque value.
+
+/// Bytes put one after the other, without allocation. Those that do not fit are counted, not kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer<const N: usize> {
+    len: usize,
+    bytes: [u8; N],
+}
+
+impl<const N: usize> Buffer<N> {
+    /// An empty buffer.
+    pub const fn new() -> Self {
+        Buffer { len: 0, bytes: [0; N] }
+    }
+
+    /// Empties the buffer.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Appends `bytes`.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.put_flipped(bytes, 0);
+    }
+
+    /// Appends a byte.
+    #[inline]
+    pub fn put_byte(&mut self, byte: u8) {
+        if let Some(room) = self.bytes.get_mut(self.len) {
+            *room = byte;
+        }
+        self.len = self.len.saturating_add(1);
+    }
+
+    /// Bytes put so far, those that did not fit included.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing was put.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether everything put was kept.
+    #[inline]
+    pub const fn fits(&self) -> bool {
+        self.len <= N
+    }
+
+    /// The bytes kept.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len.min(N)]
+    }
+
+    /// Appends `bytes`, each with the bits of `flip` turned over.
+    #[inline]
+    fn put_flipped(&mut self, bytes: &[u8], flip: u8) {
+        if let Some(room) = self.bytes.get_mut(self.len..) {
+            copy_flipped(room, bytes, flip);
+        }
+        self.len = self.len.saturating_add(bytes.len());
+    }
+}
+
+impl<const N: usize> Default for Buffer<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Copies what fits of `from` to the front of `to`, each byte with the bits of `flip` turned over.
+#[inline]
+fn copy_flipped(to: &mut [u8], from: &[u8], flip: u8) {
+    let n = to.len().min(from.len());
+    let (to, from) = (&mut to[..n], &from[..n]);
+    if flip == 0 {
+        to.copy_from_slice(from);
+    } else {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = from ^ flip);
+    }
+}
+
+/// How an opaque digit tells where its value ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueLength {
+    /// All values have this many bytes.
+    Fixed(u8),
+    /// A length that includes itself is in front: in 1 byte, `length << 1 | 1`, of up to 126 bytes; else in 4 bytes,
+    /// little-endian, `length << 2`. The server stores its values so too, and can read them in place.
+    Variable,
+    /// A length is in front, always in 4 bytes.
+    Long,
+    /// A zero byte, which is in no value, is behind.
+    CString,
+}
+
+/// How a column's values are encoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DigitKind {
+    /// An unsigned number of this many bytes, 1 to 16.
+    Fixed(u8),
+    /// Bytes other than zero, ordered as memory.
+    Text,
+    /// Any bytes, ordered as memory.
+    Bytes,
+    /// Bits, ordered by their bytes, then by their number.
+    Bits,
+    /// Decimal numbers of any size.
+    Numeric,
+    /// Values that only the operator class can order.
+    Opaque {
+        /// Bytes in front of the value that are ordered as the values are, or equal.
+        prefix: u8,
+        /// How the value's end is found.
+        value: ValueLength,
+    },
+}
+
+impl DigitKind {
+    const MAX_FIXED: u8 = 16;
+
+    const fn to_bytes(self) -> [u8; 3] {
+        match self {
+            DigitKind::Fixed(bytes) => [1, bytes, 0],
+            DigitKind::Text => [2, 0, 0],
+            DigitKind::Bytes => [3, 0, 0],
+            DigitKind::Bits => [4, 0, 0],
+            DigitKind::Numeric => [5, 0, 0],
+            DigitKind::Opaque { prefix, value } => match value {
+                ValueLength::Fixed(bytes) => [6, prefix, bytes],
+                ValueLength::Variable => [7, prefix, 0],
+                ValueLength::Long => [8, prefix, 0],
+                ValueLength::CString => [9, prefix, 0],
+            },
+        }
+    }
+
+    fn from_bytes([code, a, b]: [u8; 3]) -> Option<Self> {
+        let opaque = |value| DigitKind::Opaque { prefix: a, value };
+        Some(match code {
+            1 if matches!(a, 1..=Self::MAX_FIXED) => DigitKind::Fixed(a),
+            2 => DigitKind::Text,
+            3 => DigitKind::Bytes,
+            4 => DigitKind::Bits,
+            5 => DigitKind::Numeric,
+            6 => opaque(ValueLength::Fixed(b)),
+            7 => opaque(ValueLength::Variable),
+            8 => opaque(ValueLength::Long),
+            9 => opaque(ValueLength::CString),
+            _ => return None,
+        })
+    }
+}
+
+/// What a [`DigitKind::Numeric`] number is, in ascending order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum DecimalClass {
+    /// -∞.
+    NegativeInfinity = 1,
+    /// Less than zero.
+    Negative = 2,
+    /// Zero.
+    Zero = 3,
+    /// More than zero.
+    Positive = 4,
+    /// +∞.
+    PositiveInfinity = 5,
+    /// Not a number: above everything.
+    NaN = 6,
+}
+
+impl DecimalClass {
+    fn from_code(code: u8) -> Option<Self> {
+        use DecimalClass::*;
+        [NegativeInfinity, Negative, Zero, Positive, PositiveInfinity, NaN]
+            .into_iter()
+            .find(|&class| class as u8 == code)
+    }
+
+    const fn has_digits(self) -> bool {
+        matches!(self, DecimalClass::Negative | DecimalClass::Positive)
+    }
+}
+
+/// A decimal number, less its digits: they are base 10000, in pairs of native bytes, and stand beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decimal {
+    /// What the number is. Only [`Negative`](DecimalClass::Negative) and [`Positive`](DecimalClass::Positive) ones have
+    /// a weight and digits.
+    pub class: DecimalClass,
+    /// The first digit's power of 10000, in the range of an `i16`.
+    pub weight: i32,
+}
+
+const BASE: u16 = 10_000;
+
+/// Content of a digit, to be put.
+struct Sink<'a, const N: usize> {
+    buffer: &'a mut Buffer<N>,
+    flip: u8,
+}
+
+impl<const N: usize> Sink<'_, N> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.buffer.put_flipped(bytes, self.flip);
+    }
+
+    fn put_escaped(&mut self, bytes: &[u8]) {
+        for (i, run) in bytes.split(|byte| *byte == 0).enumerate() {
+            if i > 0 {
+                self.put(&[0, ESCAPED_ZERO]);
+            }
+            self.put(run);
+        }
+        self.put(&[0, END]);
+    }
+
+    fn put_decimal(&mut self, decimal: Decimal, digits: &[[u8; 2]]) {
+        let leading = digits.iter().take_while(|digit| **digit == [0; 2]).count();
+        let trailing = digits[leading..].iter().rev().take_while(|digit| **digit == [0; 2]).count();
+        let digits = &digits[leading..digits.len() - trailing];
+        let class = if decimal.class.has_digits() && digits.is_empty() { DecimalClass::Zero } else { decimal.class };
+        self.put(&[class as u8]);
+        if !class.has_digits() {
+            return;
+        }
+        if class == DecimalClass::Negative {
+            self.flip = !self.flip;
+        }
+        let weight = decimal.weight.saturating_sub(leading as i32);
+        self.put(&biased(weight).to_be_bytes());
+        for digit in digits {
+            self.put(&(u16::from_ne_bytes(*digit).min(BASE - 1) + FIRST_DIGIT).to_be_bytes());
+        }
+        self.put(&[0]);
+    }
+}
+
+/// Behind a zero byte: it was a zero byte of the value.
+const ESCAPED_ZERO: u8 = 0xFF;
+/// Behind a zero byte: the value ends. Less than any other byte, so a value is less than one it begins.
+const END: u8 = 1;
+/// What digit 0 of a number is stored as, so that no digit begins with the terminator's byte.
+const FIRST_DIGIT: u16 = 0x0100;
+
+/// An `i16` as an unsigned number of the same order; what is outside becomes the nearest.
+fn biased(weight: i32) -> u16 {
+    weight.saturating_add(0x8000).clamp(0, 0xFFFF) as u16
+}
+
+/// Content of a digit, to be taken from the front.
+struct Source<'a> {
+    bytes: &'a [u8],
+    flip: u8,
+}
+
+impl<'a> Source<'a> {
+    #[inline]
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        Some(first ^ self.flip)
+    }
+
+    #[inline]
+    fn skip(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(n)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    /// The bytes before a zero, as they are stored; both are taken.
+    #[inline]
+    fn until_zero(&mut self) -> Option<&'a [u8]> {
+        let n = find(self.bytes, self.flip)?;
+        let run = self.skip(n + 1)?;
+        Some(&run[..n])
+    }
+
+    /// Takes escaped bytes and hands their runs to `each`, as they are stored.
+    fn escaped(&mut self, mut each: impl FnMut(&[u8]) -> Option<()>) -> Option<()> {
+        loop {
+            each(self.until_zero()?)?;
+            match self.byte()? {
+                END => return Some(()),
+                ESCAPED_ZERO => each(&[self.flip])?,
+                _ => return None,
+            }
+        }
+    }
+
+    /// Takes a number and hands its digits to `each`.
+    fn decimal(&mut self, mut each: impl FnMut(u16) -> Option<()>) -> Option<Decimal> {
+        let class = DecimalClass::from_code(self.byte()?)?;
+        if !class.has_digits() {
+            return Some(Decimal { class, weight: 0 });
+        }
+        if class == DecimalClass::Negative {
+            self.flip = !self.flip;
+        }
+        let weight = i32::from(u16::from_be_bytes([self.byte()?, self.byte()?])) - 0x8000;
+        loop {
+            let high = self.byte()?;
+            if high == 0 {
+                return Some(Decimal { class, weight });
+            }
+            let digit = u16::from_be_bytes([high, self.byte()?]) - FIRST_DIGIT;
+            each(Some(digit).filter(|digit| *digit < BASE)?)?;
+        }
+    }
+
+    /// Takes an opaque value, its length or terminator included.
+    fn value(&mut self, length: ValueLength) -> Option<&'a [u8]> {
+        let n = match length {
+            ValueLength::Fixed(bytes) => usize::from(bytes),
+            ValueLength::Variable => variable_length(self.bytes)?,
+            ValueLength::Long => long_length(self.bytes)?,
+            ValueLength::CString => find(self.bytes, 0)? + 1,
+        };
+        self.skip(n)
+    }
+}
+
+/// Where the first byte that is `wanted` is. Eight are looked at in one go: digits are long as often as not.
+#[inline]
+fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (i, word) in words.iter().enumerate() {
+        let differing = u64::from_le_bytes(*word) ^ (ONES * u64::from(wanted));
+        // The top bits of the bytes that are zero; above the lowest of them others may be set, too.
+        let found = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
+        if found != 0 {
+            return Some(8 * i + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let place = tail.iter().position(|byte| *byte == wanted)?;
+    Some(bytes.len() - tail.len() + place)
+}
+
+/// The most bytes of a [`ValueLength::Variable`] value that have a length of 1 byte.
+const MAX_SHORT: usize = 126;
+
+/// The length, itself included, that a value begins with.
+fn variable_length(bytes: &[u8]) -> Option<usize> {
+    match *bytes.first()? {
+        1 => None,
+        short if short & 1 == 1 => Some(usize::from(short >> 1)),
+        _ => long_length(bytes),
+    }
+}
+
+fn long_length(bytes: &[u8]) -> Option<usize> {
+    let length = u32::from_le_bytes(*bytes.first_chunk()?);
+    (length & 3 == 0 && length >> 2 >= 4).then_some((length >> 2) as usize)
+}
+
+/// How a column's values become digits, and are had back.
+///
+/// The `put_…` and `take_…` functions are each for the kind they name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DigitShape {
+    /// The encoding.
+    pub kind: DigitKind,
+    /// DESC.
+    pub descending: bool,
+    /// NULLS FIRST, which is independent of DESC.
+    pub nulls_first: bool,
+}
+
+impl DigitShape {
+    /// Bytes of a stored shape.
+    pub const BYTES: usize = 4;
+    /// The marker of NULL where it is first. Also what a key that was cut short seems to go on with.
+    pub const NULL_FIRST: u8 = 0;
+    /// The marker of a value.
+    pub const VALUE: u8 = 1;
+    /// The marker of NULL where it is last.
+    pub const NULL_LAST: u8 = 2;
+
+    const DESCENDING: u8 = 1;
+    const NULLS_ARE_FIRST: u8 = 2;
+
+    /// How the shape is stored.
+    pub const fn to_bytes(self) -> [u8; Self::BYTES] {
+        let [code, a, b] = self.kind.to_bytes();
+        let descending = if self.descending { Self::DESCENDING } else { 0 };
+        let nulls_first = if self.nulls_first { Self::NULLS_ARE_FIRST } else { 0 };
+        [code, descending | nulls_first, a, b]
+    }
+
+    /// The shape stored so, if it is one.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
+        let [code, flags, a, b] = bytes;
+        let shape = DigitShape {
+            kind: DigitKind::from_bytes([code, a, b])?,
+            descending: flags & Self::DESCENDING != 0,
+            nulls_first: flags & Self::NULLS_ARE_FIRST != 0,
+        };
+        (shape.to_bytes() == bytes).then_some(shape)
+    }
+
+    /// Whether the digits' order is, behind the prefix, known to the operator class only.
+    #[inline]
+    pub const fn is_opaque(&self) -> bool {
+        matches!(self.kind, DigitKind::Opaque { .. })
+    }
+
+    /// What the content's bytes are turned over with.
+    #[inline]
+    const fn flip(&self) -> u8 {
+        if self.descending { 0xFF } else { 0 }
+    }
+
+    /// Puts NULL.
+    #[inline]
+    pub fn put_null<const N: usize>(&self, buffer: &mut Buffer<N>) {
+        buffer.put_byte(if self.nulls_first { Self::NULL_FIRST } else { Self::NULL_LAST });
+    }
+
+    #[inline]
+    fn sink<'a, const N: usize>(&self, buffer: &'a mut Buffer<N>) -> Sink<'a, N> {
+        buffer.put_byte(Self::VALUE);
+        Sink { buffer, flip: self.flip() }
+    }
+
+    /// Puts the low bytes of a number ([`DigitKind::Fixed`]).
+    #[inline]
+    pub fn put_field<const N: usize>(&self, field: u128, buffer: &mut Buffer<N>) {
+        let bytes = field.to_be_bytes();
+        let width = match self.kind {
+            DigitKind::Fixed(width) => usize::from(width.min(DigitKind::MAX_FIXED)),
+            _ => bytes.len(),
+        };
+        self.sink(buffer).put(&bytes[bytes.len() - width..]);
+    }
+
+    /// Puts bytes, none of which is zero ([`DigitKind::Text`]).
+    #[inline]
+    pub fn put_text<const N: usize>(&self, text: &[u8], buffer: &mut Buffer<N>) {
+        let mut sink = self.sink(buffer);
+        sink.put(text);
+        sink.put(&[0]);
+    }
+
+    /// Puts bytes ([`DigitKind::Bytes`]).
+    pub fn put_bytes<const N: usize>(&self, bytes: &[u8], buffer: &mut Buffer<N>) {
+        self.sink(buffer).put_escaped(bytes);
+    }
+
+    /// Puts a bit string ([`DigitKind::Bits`]): `bits` bits, in as many bytes as they need.
+    pub fn put_bits<const N: usize>(&self, bytes: &[u8], bits: usize, buffer: &mut Buffer<N>) {
+        let mut sink = self.sink(buffer);
+        sink.put_escaped(bytes);
+        sink.put(&[bits_in_last_byte(bits)]);
+    }
+
+    /// Puts a number ([`DigitKind::Numeric`]). Zeros before and behind the other digits make no difference.
+    pub fn put_numeric<const N: usize>(&self, decimal: Decimal, digits: &[[u8; 2]], buffer: &mut Buffer<N>) {
+        self.sink(buffer).put_decimal(decimal, digits);
+    }
+
+    /// Puts a value and its prefix, which has as many bytes as the kind says ([`DigitKind::Opaque`]). `value` is without
+    /// the length or terminator it is stored with.
+    pub fn put_opaque<const N: usize>(&self, prefix: &[u8], value: &[u8], buffer: &mut Buffer<N>) {
+        self.sink(buffer).put(prefix);
+        let DigitKind::Opaque { value: length, .. } = self.kind else { return };
+        let long = || (((value.len() + 4) as u32) << 2).to_le_bytes();
+        match length {
+            ValueLength::Variable if value.len() <= MAX_SHORT => buffer.put_byte((value.len() as u8 + 1) << 1 | 1),
+            ValueLength::Variable | ValueLength::Long => buffer.put(&long()),
+            ValueLength::Fixed(_) | ValueLength::CString => {}
+        }
+        buffer.put(value);
+        if length == ValueLength::CString {
+            buffer.put_byte(0);
+        }
+    }
+
+    /// Whether the digit at the front of `bytes` is NULL. A zero marker always is: a key that was cut short seems to go
+    /// on with them.
+    #[inline]
+    pub fn is_null(&self, bytes: &[u8]) -> bool {
+        match bytes.first() {
+            Some(&Self::NULL_FIRST) => true,
+            Some(&Self::NULL_LAST) => !self.nulls_first,
+            _ => false,
+        }
+    }
+
+    /// The length of the digit at the front of `bytes`, marker included. None if it is cut short or impossible.
+    pub fn length(&self, bytes: &[u8]) -> Option<usize> {
+        if self.is_null(bytes) {
+            return Some(1);
+        }
+        let mut source = self.source(bytes)?;
+        match self.kind {
+            DigitKind::Fixed(width) => source.skip(width.into()).map(drop),
+            DigitKind::Text => source.until_zero().map(drop),
+            DigitKind::Bytes => source.escaped(|_| Some(())),
+            DigitKind::Bits => source.escaped(|_| Some(())).and_then(|()| source.byte()).map(drop),
+            DigitKind::Numeric => source.decimal(|_| Some(())).map(drop),
+            DigitKind::Opaque { prefix, value } => {
+                source.skip(prefix.into()).and_then(|_| source.value(value)).map(drop)
+            }
+        }?;
+        Some(bytes.len() - source.bytes.len())
+    }
+
+    /// The content behind a value's marker.
+    #[inline]
+    fn source<'a>(&self, bytes: &'a [u8]) -> Option<Source<'a>> {
+        let (&marker, content) = bytes.split_first()?;
+        (marker == Self::VALUE).then_some(Source { bytes: content, flip: self.flip() })
+    }
+
+    /// The number at the front of `bytes`. As with the others of its kind, None if there is no value to be had.
+    #[inline]
+    pub fn take_field(&self, bytes: &[u8]) -> Option<u128> {
+        let DigitKind::Fixed(width) = self.kind else { return None };
+        let stored = self.source(bytes)?.skip(width.into())?;
+        let mut field = [0; DigitKind::MAX_FIXED as usize];
+        let start = field.len().checked_sub(stored.len())?;
+        copy_flipped(&mut field[start..], stored, self.flip());
+        Some(u128::from_be_bytes(field))
+    }
+
+    /// Copies the text at the front of `bytes` to `out`; its length. None also if it is longer than `out`.
+    pub fn take_text(&self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
+        let text = self.source(bytes)?.until_zero()?;
+        copy_flipped(out.get_mut(..text.len())?, text, self.flip());
+        Some(text.len())
+    }
+
+    /// Copies the bytes at the front of `bytes` to `out`; their number. None also if they are more than `out` holds.
+    pub fn take_bytes(&self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
+        take_escaped(&mut self.source(bytes)?, out)
+    }
+
+    /// Copies the bit string at the front of `bytes` to `out`; the number of bits. None also if it is longer than `out`.
+    pub fn take_bits(&self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
+        let mut source = self.source(bytes)?;
+        let n = take_escaped(&mut source, out)?;
+        match (n, source.byte()?) {
+            (0, 0) => Some(0),
+            (1.., last @ 1..=8) => Some(8 * (n - 1) + usize::from(last)),
+            _ => None,
+        }
+    }
+
+    /// Copies the digits of the number at the front of `bytes` to `digits`; the number and how many they are. None also
+    /// if they are more than `digits` holds.
+    pub fn take_numeric(&self, bytes: &[u8], digits: &mut [[u8; 2]]) -> Option<(Decimal, usize)> {
+        let mut n = 0;
+        let decimal = self.source(bytes)?.decimal(|digit| {
+            *digits.get_mut(n)? = digit.to_ne_bytes();
+            n += 1;
+            Some(())
+        })?;
+        Some((decimal, n))
+    }
+
+    /// The opaque value at the front of `bytes` as it is stored, its length or terminator included.
+    #[inline]
+    pub fn opaque_value<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let DigitKind::Opaque { prefix, value } = self.kind else { return None };
+        let mut source = self.source(bytes)?;
+        source.skip(prefix.into())?;
+        source.value(value)
+    }
+}
+
+/// How many of a bit string's last byte's bits it has.
+fn bits_in_last_byte(bits: usize) -> u8 {
+    match bits {
+        0 => 0,
+        _ => (bits - 1) as u8 % 8 + 1,
+    }
+}
+
+fn take_escaped(source: &mut Source<'_>, out: &mut [u8]) -> Option<usize> {
+    let flip = source.flip;
+    let mut n = 0;
+    source.escaped(|run| {
+        copy_flipped(out.get_mut(n..n + run.len())?, run, flip);
+        n += run.len();
+        Some(())
+    })?;
+    Some(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cmp::Ordering;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Digit = Buffer<64>;
+
+    /// A value of some kind; NULL is None.
+    #[derive(Clone, Debug, PartialEq)]
+    enum Value {
+        Field(u128),
+        Bytes(Vec<u8>),
+        Bits(Vec<u8>, usize),
+        Number(Decimal, Vec<[u8; 2]>),
+        Opaque(Vec<u8>, Vec<u8>),
+    }
+
+    const VALUE_LENGTHS: [ValueLength; 4] =
+        [ValueLength::Fixed(5), ValueLength::Variable, ValueLength::Long, ValueLength::CString];
+
+    fn ascending(kind: DigitKind) -> DigitShape {
+        DigitShape { kind, descending: false, nulls_first: false }
+    }
+
+    fn number(class: DecimalClass, weight: i32, digits: &[u16]) -> Value {
+        Value::Number(Decimal { class, weight }, digits.iter().map(|digit| digit.to_ne_bytes()).collect())
+    }
+
+    fn encode<const N: usize>(shape: &DigitShape, value: &Option<Value>, buffer: &mut Buffer<N>) {
+        match value {
+            None => shape.put_null(buffer),
+            Some(Value::Field(field)) => shape.put_field(*field, buffer),
+            Some(Value::Bytes(bytes)) if shape.kind == DigitKind::Text => shape.put_text(bytes, buffer),
+            Some(Value::Bytes(bytes)) => shape.put_bytes(bytes, buffer),
+            Some(Value::Bits(bytes, bits)) => shape.put_bits(bytes, *bits, buffer),
+            Some(Value::Number(decimal, digits)) => shape.put_numeric(*decimal, digits, buffer),
+            Some(Value::Opaque(prefix, value)) => shape.put_opaque(prefix, value, buffer),
+        }
+    }
+
+    fn encoded(shape: &DigitShape, value: &Option<Value>) -> Vec<u8> {
+        let mut buffer = Buffer::<4096>::new();
+        encode(shape, value, &mut buffer);
+        assert!(buffer.fits());
+        buffer.as_slice().to_vec()
+    }
+
+    /// The value of the digit at the front of `bytes`, that of an opaque one without its prefix.
+    fn decoded(shape: &DigitShape, bytes: &[u8]) -> Option<Option<Value>> {
+        let mut out = [0; 4096];
+        if shape.is_null(bytes) {
+            return Some(None);
+        }
+        Some(Some(match shape.kind {
+            DigitKind::Fixed(_) => Value::Field(shape.take_field(bytes)?),
+            DigitKind::Text => {
+                let n = shape.take_text(bytes, &mut out)?;
+                Value::Bytes(out[..n].to_vec())
+            }
+            DigitKind::Bytes => {
+                let n = shape.take_bytes(bytes, &mut out)?;
+                Value::Bytes(out[..n].to_vec())
+            }
+            DigitKind::Bits => {
+                let bits = shape.take_bits(bytes, &mut out)?;
+                Value::Bits(out[..bits.div_ceil(8)].to_vec(), bits)
+            }
+            DigitKind::Numeric => {
+                let mut digits = [[0; 2]; 2048];
+                let (decimal, n) = shape.take_numeric(bytes, &mut digits)?;
+                Value::Number(decimal, digits[..n].to_vec())
+            }
+            DigitKind::Opaque { value, .. } => {
+                let stored = shape.opaque_value(bytes)?;
+                let content = match value {
+                    ValueLength::Fixed(_) => stored,
+                    ValueLength::CString => &stored[..stored.len() - 1],
+                    ValueLength::Variable if stored[0] & 1 == 1 => &stored[1..],
+                    ValueLength::Variable | ValueLength::Long => &stored[4..],
+                };
+                Value::Opaque(Vec::new(), content.to_vec())
+            }
+        }))
+    }
+
+    /// The powers and digits that make up a number: what it is compared by.
+    fn places(decimal: &Decimal, digits: &[[u8; 2]]) -> Vec<(i32, u16)> {
+        let values = digits.iter().map(|digit| u16::from_ne_bytes(*digit));
+        let places = values.enumerate().map(|(i, digit)| (decimal.weight - i as i32, digit));
+        places.filter(|(_, digit)| *digit != 0).collect()
+    }
+
+    /// The order of two values as PostgreSQL defines it; that of opaque ones is their prefixes'.
+    fn compare(a: &Value, b: &Value) -> Ordering {
+        match (a, b) {
+            (Value::Field(a), Value::Field(b)) => a.cmp(b),
+            (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+            (Value::Bits(a, m), Value::Bits(b, n)) => {
+                let shared = a.len().min(b.len());
+                a[..shared].cmp(&b[..shared]).then(m.cmp(n))
+            }
+            (Value::Number(a, x), Value::Number(b, y)) => a.class.cmp(&b.class).then_with(|| {
+                let order = places(a, x).cmp(&places(b, y));
+                if a.class == DecimalClass::Negative { order.reverse() } else { order }
+            }),
+            (Value::Opaque(a, _), Value::Opaque(b, _)) => a.cmp(b),
+            _ => unreachable!("values of two kinds"),
+        }
+    }
+
+    fn compare_in(shape: &DigitShape, a: &Option<Value>, b: &Option<Value>) -> Ordering {
+        let nulls = if shape.nulls_first { Ordering::Less } else { Ordering::Greater };
+        match (a, b) {
+            (None, None) => Ordering::Equal,
+            (None, Some(_)) => nulls,
+            (Some(_), None) => nulls.reverse(),
+            (Some(a), Some(b)) if shape.descending => compare(b, a),
+            (Some(a), Some(b)) => compare(a, b),
+        }
+    }
+
+    /// How keys are compared: zero bytes follow the shorter one.
+    fn compare_padded(a: &[u8], b: &[u8]) -> Ordering {
+        let n = a.len().max(b.len());
+        let padded = |bytes: &[u8]| bytes.iter().copied().chain(core::iter::repeat(0)).take(n).collect::<Vec<_>>();
+        padded(a).cmp(&padded(b))
+    }
+
+    /// What the value is when it comes back.
+    fn plain(value: Option<Value>) -> Option<Value> {
+        value.map(|value| match value {
+            Value::Number(decimal, digits) => match places(&decimal, &digits).as_slice() {
+                [] => number(decimal.class, 0, &[]),
+                [(first, _), .., (last, _)] => between(decimal.class, *first, *last, &decimal, &digits),
+                [(only, _)] => between(decimal.class, *only, *only, &decimal, &digits),
+            },
+            Value::Opaque(_, value) => Value::Opaque(Vec::new(), value),
+            value => value,
+        })
+    }
+
+    fn between(class: DecimalClass, first: i32, last: i32, decimal: &Decimal, digits: &[[u8; 2]]) -> Value {
+        let at = |power: i32| (decimal.weight - power) as usize;
+        Value::Number(Decimal { class, weight: first }, digits[at(first)..=at(last)].to_vec())
+    }
+
+    fn any_kind() -> impl Strategy<Value = DigitKind> {
+        let opaque = (0u8..4, prop::sample::select(&VALUE_LENGTHS[..]));
+        prop_oneof![
+            (1u8..=16).prop_map(DigitKind::Fixed),
+            Just(DigitKind::Text),
+            Just(DigitKind::Bytes),
+            Just(DigitKind::Bits),
+            Just(DigitKind::Numeric),
+            opaque.prop_map(|(prefix, value)| DigitKind::Opaque { prefix, value }),
+        ]
+    }
+
+    fn any_shape() -> impl Strategy<Value = DigitShape> {
+        (any_kind(), any::<bool>(), any::<bool>()).prop_map(|(kind, descending, nulls_first)| DigitShape {
+            kind,
+            descending,
+            nulls_first,
+        })
+    }
+
+    /// Mostly bytes that mean something to the encodings, and now and then more than a short length can say.
+    fn any_bytes(lowest: u8) -> impl Strategy<Value = Vec<u8>> {
+        let byte = move || prop_oneof![lowest..=3, 0xFCu8..=0xFF, lowest..=0xFF];
+        prop_oneof![
+            20 => prop::collection::vec(byte(), 0..6),
+            2 => prop::collection::vec(byte(), 0..300),
+            1 => prop::collection::vec(byte(), 124..130),
+        ]
+    }
+
+    fn any_bits() -> impl Strategy<Value = Value> {
+        (any_bytes(0), 0usize..8).prop_map(|(mut bytes, unused)| {
+            let unused = if bytes.is_empty() { 0 } else { unused };
+            if let Some(last) = bytes.last_mut() {
+                *last &= 0xFF << unused;
+            }
+            let bits = 8 * bytes.len() - unused;
+            Value::Bits(bytes, bits)
+        })
+    }
+
+    fn any_number() -> impl Strategy<Value = Value> {
+        use DecimalClass::*;
+        let digit = || prop_oneof![2 => Just(0u16), 3 => 1u16..4, 1 => 250u16..260, 1 => 9_997u16..10_000];
+        let digits =
+            prop_oneof![10 => prop::collection::vec(digit(), 0..5), 1 => prop::collection::vec(digit(), 0..99)];
+        let weight = prop_oneof![5 => -2i32..3, 1 => 250i32..260, 1 => -0x7000i32..=0x7FFF];
+        let special = prop::sample::select(&[NegativeInfinity, Zero, PositiveInfinity, NaN][..]);
+        prop_oneof![
+            6 => (any::<bool>(), weight, digits).prop_map(|(negative, weight, digits)| {
+                let zero = digits.iter().all(|digit| *digit == 0);
+                let class = if zero { Zero } else if negative { Negative } else { Positive };
+                number(class, weight, &digits)
+            }),
+            1 => special.prop_map(|class| number(class, 0, &[])),
+        ]
+    }
+
+    fn any_field(width: u8) -> impl Strategy<Value = Value> {
+        let all = u128::MAX >> (128 - 8 * u32::from(width));
+        let field = prop_oneof![0u128..3, (0u128..3).prop_map(move |less| all - less), any::<u128>()];
+        field.prop_map(move |field| Value::Field(field & all))
+    }
+
+    fn any_opaque(prefix: u8, length: ValueLength) -> impl Strategy<Value = Value> {
+        let value = match length {
+            ValueLength::Fixed(width) => prop::collection::vec(any::<u8>(), usize::from(width)).boxed(),
+            ValueLength::CString => any_bytes(1).boxed(),
+            ValueLength::Variable | ValueLength::Long => any_bytes(0).boxed(),
+        };
+        (prop::collection::vec(any::<u8>(), usize::from(prefix)), value)
+            .prop_map(|(prefix, value)| Value::Opaque(prefix, value))
+    }
+
+    fn any_value(kind: DigitKind) -> impl Strategy<Value = Option<Value>> {
+        let value = match kind {
+            DigitKind::Fixed(width) => any_field(width).boxed(),
+            DigitKind::Text => any_bytes(1).prop_map(Value::Bytes).boxed(),
+            DigitKind::Bytes => any_bytes(0).prop_map(Value::Bytes).boxed(),
+            DigitKind::Bits => any_bits().boxed(),
+            DigitKind::Numeric => any_number().boxed(),
+            DigitKind::Opaque { prefix, value } => any_opaque(prefix, value).boxed(),
+        };
+        prop::option::weighted(0.9, value)
+    }
+
+    fn shape_and_values() -> impl Strategy<Value = (DigitShape, [Option<Value>; 2])> {
+        any_shape().prop_flat_map(|shape| (Just(shape), [any_value(shape.kind), any_value(shape.kind)]))
+    }
+
+    /// The columns of an index, and two rows.
+    type Rows = Vec<(DigitShape, [Option<Value>; 2])>;
+
+    fn any_rows() -> impl Strategy<Value = Rows> {
+        let transparent = || shape_and_values().prop_filter("opaque", |(shape, _)| !shape.is_opaque());
+        // Half of the time the first columns are equal, so that later ones decide.
+        let column = (transparent(), any::<bool>()).prop_map(|((shape, [a, b]), equal)| {
+            let b = if equal { a.clone() } else { b };
+            (shape, [a, b])
+        });
+        prop::collection::vec(column, 1..4)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn digits_are_ordered_as_values((shape, [a, b]) in shape_and_values()) {
+            let (x, y) = (encoded(&shape, &a), encoded(&shape, &b));
+            let expected = compare_in(&shape, &a, &b);
+            match shape.kind {
+                DigitKind::Opaque { .. } => prop_assert!(expected.is_eq() || compare_padded(&x, &y) == expected),
+                _ => prop_assert_eq!(compare_padded(&x, &y), expected),
+            }
+        }
+
+        #[test]
+        fn keys_are_ordered_as_rows(rows in any_rows()) {
+            let key = |row: usize| rows.iter().flat_map(|(shape, values)| encoded(shape, &values[row])).collect::<Vec<_>>();
+            let orders = rows.iter().map(|(shape, [a, b])| compare_in(shape, a, b));
+            prop_assert_eq!(compare_padded(&key(0), &key(1)), orders.fold(Ordering::Equal, Ordering::then));
+        }
+
+        #[test]
+        fn no_digit_begins_another((shape, [a, b]) in shape_and_values()) {
+            let (x, y) = (encoded(&shape, &a), encoded(&shape, &b));
+            prop_assert!(x == y || !y.starts_with(&x));
+        }
+
+        #[test]
+        fn values_come_back((shape, [value, _]) in shape_and_values(), behind in any_bytes(0)) {
+            let digit = encoded(&shape, &value);
+            let key = [digit.as_slice(), &behind].concat();
+            prop_assert_eq!(shape.length(&key), Some(digit.len()));
+            prop_assert_eq!(decoded(&shape, &key), Some(plain(value)));
+            for cut in 0..digit.len() {
+                prop_assert_eq!(shape.length(&digit[..cut]), None);
+            }
+        }
+
+        /// Whatever a damaged page holds, nothing panics, and nothing is read that is not there.
+        #[test]
+        fn any_bytes_are_decoded(shape in any_shape(), bytes in any_bytes(0)) {
+            let value = [&[DigitShape::VALUE], bytes.as_slice()].concat();
+            for bytes in [bytes, value] {
+                if let Some(length) = shape.length(&bytes) {
+                    prop_assert!(length <= bytes.len());
+                    prop_assert_eq!(decoded(&shape, &bytes), decoded(&shape, &bytes[..length]));
+                } else {
+                    prop_assert_eq!(decoded(&shape, &bytes), None);
+                }
+            }
+        }
+
+        #[test]
+        fn nothing_is_copied_beyond_the_room((shape, [value, _]) in shape_and_values(), room in 0usize..6) {
+            let digit = encoded(&shape, &value);
+            let mut out = [0; 6];
+            let n = match shape.kind {
+                DigitKind::Text => shape.take_text(&digit, &mut out[..room]),
+                DigitKind::Bytes => shape.take_bytes(&digit, &mut out[..room]),
+                DigitKind::Bits => shape.take_bits(&digit, &mut out[..room]).map(|bits| bits.div_ceil(8)),
+                DigitKind::Numeric => shape.take_numeric(&digit, &mut [[0; 2]; 6][..room]).map(|(_, n)| n),
+                DigitKind::Fixed(_) | DigitKind::Opaque { .. } => return Ok(()),
+            };
+            let needed = match plain(value) {
+                Some(Value::Bytes(bytes) | Value::Bits(bytes, _)) => Some(bytes.len()),
+                Some(Value::Number(_, digits)) => Some(digits.len()),
+                _ => None,
+            };
+            prop_assert_eq!(n, needed.filter(|needed| *needed <= room));
+            prop_assert!(out[room..].iter().all(|byte| *byte == 0));
+        }
+
+        #[test]
+        fn what_does_not_fit_is_counted((shape, [value, _]) in shape_and_values()) {
+            let digit = encoded(&shape, &value);
+            let mut buffer = Digit::new();
+            encode(&shape, &value, &mut buffer);
+            prop_assert_eq!(buffer.len(), digit.len());
+            prop_assert_eq!(buffer.fits(), digit.len() <= 64);
+            prop_assert_eq!(buffer.as_slice(), &digit[..digit.len().min(64)]);
+            buffer.clear();
+            prop_assert!(buffer.is_empty() && buffer.as_slice().is_empty());
+        }
+
+        #[test]
+        fn bytes_are_found(bytes in any_bytes(0), wanted: u8) {
+            for wanted in [wanted, 0, 1, 0xFF] {
+                prop_assert_eq!(find(&bytes, wanted), bytes.iter().position(|byte| *byte == wanted));
+            }
+        }
+
+        #[test]
+        fn shapes_come_back(shape in any_shape(), bytes: [u8; 4]) {
+            prop_assert_eq!(DigitShape::from_bytes(shape.to_bytes()), Some(shape));
+            if let Some(shape) = DigitShape::from_bytes(bytes) {
+                prop_assert_eq!(shape.to_bytes(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn digits_look_as_documented() {
+        let of = |kind, value| encoded(&ascending(kind), &Some(value));
+        assert_eq!(of(DigitKind::Fixed(2), Value::Field(0x1234)), [1, 0x12, 0x34]);
+        assert_eq!(of(DigitKind::Text, Value::Bytes(b"ab".into())), *b"\x01ab\0");
+        assert_eq!(of(DigitKind::Bytes, Value::Bytes(b"a\0".into())), *b"\x01a\x00\xFF\x00\x01");
+        assert_eq!(of(DigitKind::Bits, Value::Bits(vec![0xA0], 3)), [1, 0xA0, 0, 1, 3]);
+        assert_eq!(of(DigitKind::Bits, Value::Bits(vec![], 0)), [1, 0, 1, 0]);
+        let positive = number(DecimalClass::Positive, 1, &[0, 12, 0]);
+        assert_eq!(of(DigitKind::Numeric, positive), [1, 4, 0x80, 0, 1, 12, 0]);
+        let negative = number(DecimalClass::Negative, 0, &[12]);
+        assert_eq!(of(DigitKind::Numeric, negative), [1, 2, 0x7F, 0xFF, 0xFE, 0xF3, 0xFF]);
+        let variable = DigitKind::Opaque { prefix: 1, value: ValueLength::Variable };
+        assert_eq!(of(variable, Value::Opaque(vec![9], b"abc".into())), [1, 9, 4 << 1 | 1, b'a', b'b', b'c']);
+        let long = DigitKind::Opaque { prefix: 0, value: ValueLength::Long };
+        assert_eq!(of(long, Value::Opaque(vec![], b"a".into())), [1, 5 << 2, 0, 0, 0, b'a']);
+    }
+
+    #[test]
+    fn descending_digits_are_inverted_but_for_marker_and_opaque_value() {
+        let of = |kind, value| encoded(&DigitShape { descending: true, ..ascending(kind) }, &Some(value));
+        assert_eq!(of(DigitKind::Fixed(2), Value::Field(0x1234)), [1, 0xED, 0xCB]);
+        assert_eq!(of(DigitKind::Text, Value::Bytes(vec![1, 2])), [1, 0xFE, 0xFD, 0xFF]);
+        assert_eq!(of(DigitKind::Bytes, Value::Bytes(vec![0])), [1, 0xFF, 0, 0xFF, 0xFE]);
+        let cstring = DigitKind::Opaque { prefix: 1, value: ValueLength::CString };
+        assert_eq!(of(cstring, Value::Opaque(vec![9], vec![1])), [1, !9, 1, 0]);
+    }
+
+    #[test]
+    fn nulls_have_one_byte_wherever_they_sort() {
+        let last = ascending(DigitKind::Text);
+        let first = DigitShape { nulls_first: true, descending: true, ..last };
+        assert_eq!((encoded(&last, &None), encoded(&first, &None)), (vec![2], vec![0]));
+        assert_eq!((last.length(&[2, 7]), first.length(&[0, 7])), (Some(1), Some(1)));
+        // A key that was cut short goes on with zero bytes.
+        assert_eq!((last.is_null(&[0]), last.length(&[0])), (true, Some(1)));
+        assert_eq!((first.is_null(&[2]), first.length(&[2])), (false, None));
+        assert_eq!((last.is_null(&[]), last.length(&[]), last.length(&[3, 0])), (false, None, None));
+    }
+
+    /// Longer numbers than any key holds are counted in full.
+    #[test]
+    fn a_long_number_does_not_fit() {
+        let mut buffer = Digit::new();
+        let decimal = Decimal { class: DecimalClass::Positive, weight: 40_000 };
+        ascending(DigitKind::Numeric).put_numeric(decimal, &[1u16.to_ne_bytes(); 70_000], &mut buffer);
+        assert_eq!((buffer.len(), buffer.fits()), (1 + 1 + 2 + 2 * 70_000 + 1, false));
+    }
+
+    #[test]
+    fn lengths_the_server_does_not_store_are_refused() {
+        let shape = |value| ascending(DigitKind::Opaque { prefix: 0, value });
+        let lengths = [ValueLength::Variable, ValueLength::Long];
+        for damaged in [&[1, 1][..], &[1, 0, 0, 0, 0], &[1, 12, 0, 0, 0], &[1, 22, 0, 0, 0, 7]] {
+            assert_eq!(lengths.map(|value| shape(value).length(damaged)), [None; 2], "{damaged:?}");
+        }
+        assert_eq!(lengths.map(|value| shape(value).length(&[1, 5, 7, 0, 0, 0])), [Some(3), None]);
+        assert_eq!(lengths.map(|value| shape(value).length(&[1, 20, 0, 0, 0, 7])), [Some(6); 2]);
+    }
+
+    #[test]
+    fn unknown_shapes_are_refused() {
+        for bytes in [[0; 4], [10, 0, 0, 0], [1, 0, 0, 0], [1, 0, 17, 0], [2, 4, 0, 0], [2, 0, 1, 0], [7, 0, 0, 1]] {
+            assert_eq!(DigitShape::from_bytes(bytes), None, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! Keys that do not fit a lane: byte strings made of the columns' [`digit`](super::digit)s.
+//!
+//! A key has a *normal* part, which is compared byte by byte, and from the first column on whose order only a function
+//! knows (an *opaque* one) a *value* part, which is compared digit by digit. The normal part includes the marker and the
+//! prefix of that column. A normal part that ends counts as going on with zero bytes, so zeros at its end need not be
+//! stored; no two keys differ in them alone, because digits delimit themselves.
+
+use core::cmp::Ordering;
+
+use super::digit::{DigitKind, DigitShape};
+use super::{KeyShape, Tail};
+
+/// Bytes of a lane that is a prefix.
+pub const HEAD: usize = 8;
+/// The most bytes all digits of a key may take: two fences and two entries of as much fit a page.
+pub const MOST_KEY: usize = 1750;
+/// What the normal and the value part have in common, at most: a marker and a prefix.
+const OVERLAP: usize = 40;
+/// The most bytes of a key as its two parts, with what a fence may be longer than the keys around it.
+pub const MOST_PARTS: usize = MOST_KEY + OVERLAP;
+
+/// The columns of an index whose keys are byte strings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LongShape {
+    digits: [DigitShape; KeyShape::MAX_COLUMNS],
+    count: u8,
+    /// The first opaque column, or the number of columns.
+    opaque_from: u8,
+    /// Whether entries have bytes behind the normal part.
+    carries: bool,
+}
+
+impl LongShape {
+    /// Bytes of a column in [`to_bytes`](Self::to_bytes).
+    pub const COLUMN_BYTES: usize = DigitShape::BYTES;
+
+    /// The shape of an index on these columns. `carries`: entries have bytes that are no part of the key, to get values
+    /// back from or of columns that are only included. None if there are no columns, or too many.
+    pub fn new(digits: &[DigitShape], carries: bool) -> Option<LongShape> {
+        let filler = *digits.first()?;
+        let mut shape = LongShape {
+            digits: [filler; KeyShape::MAX_COLUMNS],
+            count: digits.len() as u8,
+            opaque_from: digits.iter().position(DigitShape::is_opaque).unwrap_or(digits.len()) as u8,
+            carries: carries || digits.iter().any(DigitShape::is_opaque),
+        };
+        shape.digits.get_mut(..digits.len())?.copy_from_slice(digits);
+        Some(shape)
+    }
+
+    /// The columns.
+    pub fn digits(&self) -> &[DigitShape] {
+        &self.digits[..self.count as usize]
+    }
+
+    /// The first opaque column, or the number of columns.
+    pub fn opaque_from(&self) -> usize {
+        self.opaque_from as usize
+    }
+
+    /// Whether some column's order is only known to a function.
+    pub fn is_opaque(&self) -> bool {
+        self.opaque_from < self.count
+    }
+
+    /// Whether entries have bytes behind the normal part.
+    pub fn has_extra(&self) -> bool {
+        self.carries
+    }
+
+    /// Where the value part of a key begins in its digits and the normal part ends; both in whole digits, or in the
+    /// digits there are.
+    pub fn parts(&self, digits: &[u8]) -> (usize, usize) {
+        let mut at = 0;
+        for digit in &self.digits()[..self.opaque_from as usize] {
+            at += digit.length(&digits[at..]).unwrap_or(digits.len() - at);
+        }
+        let normal = match self.digits().get(self.opaque_from as usize) {
+            Some(digit) => (at + normal_length(digit, &digits[at..])).min(digits.len()),
+            None => digits.len(),
+        };
+        (at, normal)
+    }
+
+    /// Bytes of the value part at the front of an entry's bytes behind its normal part.
+    pub fn value_length(&self, extra: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        for digit in &self.digits()[self.opaque_from as usize..] {
+            at += digit.length(extra.get(at..)?)?;
+        }
+        Some(at)
+    }
+
+    /// The digits of a whole key, put together again at the front of `out`, which is zero behind them. None if they are
+    /// damaged, or longer than any key.
+    pub fn join<'o>(&self, stored: &Stored<'_>, out: &'o mut [u8; MOST_PARTS]) -> Option<&'o [u8]> {
+        let normal = stored.copy_normal(out)?;
+        out[normal..].fill(0);
+        let mut at = 0;
+        for digit in &self.digits()[..self.opaque_from as usize] {
+            at += digit.length(&out[at..])?;
+        }
+        if self.is_opaque() {
+            let length = self.value_length(stored.extra)?;
+            out.get_mut(at..at + length)?.copy_from_slice(&stored.extra[..length]);
+            at += length;
+            out[at..].fill(0);
+        }
+        out.get(..at)
+    }
+
+    /// Writes the columns to the front of `out`.
+    ///
+    /// # Panics
+    /// If `out` is too short.
+    pub fn to_bytes(&self, out: &mut [u8]) {
+        for (stored, digit) in out.chunks_exact_mut(Self::COLUMN_BYTES).zip(self.digits()) {
+            stored.copy_from_slice(&digit.to_bytes());
+        }
+    }
+
+    /// The shape whose `n` columns are at the front of `bytes`, if they make sense.
+    pub fn from_bytes(bytes: &[u8], n: usize, carries: bool) -> Option<LongShape> {
+        let (stored, _) = bytes.as_chunks::<{ Self::COLUMN_BYTES }>();
+        let mut digits = [DigitShape::from_bytes(*stored.first()?)?; KeyShape::MAX_COLUMNS];
+        for (digit, stored) in digits.get_mut(..n)?.iter_mut().zip(stored.get(..n)?) {
+            *digit = DigitShape::from_bytes(*stored)?;
+        }
+        LongShape::new(&digits[..n], carries)
+    }
+}
+
+/// Compares the digits of opaque columns.
+pub trait ColumnOrder {
+    /// How the value of `column` whose digit is `a`, of a key looked for, is ordered against the stored one whose digit
+    /// is `b`, in index order (DESC is taken care of here). Neither is NULL. May leave by unwinding or jumping.
+    fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering;
+}
+
+/// How keys with opaque columns are compared.
+#[derive(Clone, Copy)]
+pub struct LongOrder<'o> {
+    /// The columns.
+    pub shape: &'o LongShape,
+    /// The opaque ones' functions.
+    pub columns: &'o dyn ColumnOrder,
+}
+
+/// A place in key order to be looked for: a whole key, or one of a few columns, before or behind all that begin so.
+#[derive(Clone, Copy)]
+pub struct LongKey<'k> {
+    /// The normal part, or as much of it as the place has.
+    pub normal: &'k [u8],
+    /// The value part, if there are opaque columns and the place has any.
+    pub value: &'k [u8],
+    /// Behind all keys that begin so, rather than before them.
+    pub above: bool,
+    /// Breaks the ties of whole keys.
+    pub tail: Tail,
+    /// Present if there are opaque columns.
+    pub order: Option<LongOrder<'k>>,
+}
+
+/// The key of an entry, or a fence, as a page has it. What is not there of the normal part is zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored<'a> {
+    /// What all keys of the page begin with.
+    pub prefix: &'a [u8],
+    /// The bytes after it: the lane.
+    pub head: u64,
+    /// The bytes after these.
+    pub rest: &'a [u8],
+    /// The value part, and what else the entry carries.
+    pub extra: &'a [u8],
+}
+
+impl<'a> Stored<'a> {
+    /// A key in one piece.
+    pub fn whole(normal: &'a [u8], extra: &'a [u8]) -> Self {
+        Stored { prefix: normal, head: 0, rest: &[], extra }
+    }
+
+    /// The `at`-th byte of the normal part.
+    pub fn byte(&self, at: usize) -> u8 {
+        match at.checked_sub(self.prefix.len()) {
+            None => self.prefix[at],
+            Some(at) if at < HEAD => self.head.to_be_bytes()[at],
+            Some(at) => self.rest.get(at - HEAD).copied().unwrap_or(0),
+        }
+    }
+
+    /// Bytes of the normal part, less the zeros at its end.
+    pub fn normal_length(&self) -> usize {
+        let trimmed = |bytes: &[u8]| bytes.iter().rposition(|&byte| byte != 0).map(|last| last + 1);
+        let behind = || trimmed(self.rest).map(|length| HEAD + length);
+        let head = || trimmed(&self.head.to_be_bytes());
+        match behind().or_else(head) {
+            Some(length) => self.prefix.len() + length,
+            None => trimmed(self.prefix).unwrap_or(0),
+        }
+    }
+
+    /// Copies the normal part, less the zeros at its end, and says how long it is; None if `out` is too short.
+    pub fn copy_normal(&self, out: &mut [u8]) -> Option<usize> {
+        let length = self.normal_length();
+        self.copy_from(0, out.get_mut(..length)?);
+        Some(length)
+    }
+
+    /// Fills `out` with the normal part's bytes from `from` on.
+    pub fn copy_from(&self, from: usize, out: &mut [u8]) {
+        let (mut begin, mut filled) = (0, 0);
+        for piece in [self.prefix, &self.head.to_be_bytes(), self.rest] {
+            let wanted = &piece[(from + filled).saturating_sub(begin).min(piece.len())..];
+            let length = wanted.len().min(out.len() - filled);
+            out[filled..filled + length].copy_from_slice(&wanted[..length]);
+            filled += length;
+            begin += piece.len();
+        }
+        out[filled..].fill(0);
+    }
+
+    /// How many bytes the keys have in common at the front of their normal parts; `usize::MAX` if all.
+    pub fn common(&self, other: &Stored<'_>) -> usize {
+        let length = self.normal_length().max(other.normal_length());
+        (0..length).find(|&at| self.byte(at) != other.byte(at)).unwrap_or(usize::MAX)
+    }
+
+    /// Whether both are the same bytes.
+    pub fn is_same(&self, other: &Stored<'_>) -> bool {
+        self.common(other) == usize::MAX && self.extra == other.extra
+    }
+}
+
+/// How much of an opaque column's digit belongs to the normal part: its marker, and a value's prefix.
+fn normal_length(digit: &DigitShape, bytes: &[u8]) -> usize {
+    match digit.kind {
+        DigitKind::Opaque { prefix, .. } if bytes.first() == Some(&DigitShape::VALUE) => 1 + prefix as usize,
+        _ => 1,
+    }
+}
+
+impl<'k> LongKey<'k> {
+    /// A place before all keys.
+    pub fn first(order: Option<LongOrder<'k>>) -> Self {
+        LongKey { normal: &[], value: &[], above: false, tail: Tail::MIN, order }
+    }
+
+    /// The key of these digits, of all columns.
+    pub fn of(shape: &LongShape, digits: &'k [u8], tail: Tail, order: Option<LongOrder<'k>>) -> Self {
+        let (value_at, normal) = shape.parts(digits);
+        let value = if order.is_some() { &digits[value_at..] } else { &[] };
+        LongKey { normal: &digits[..normal], value, above: false, tail, order }
+    }
+
+    /// How the place is ordered against an entry or a fence.
+    pub fn compare(&self, stored: &Stored<'_>, tail: Tail) -> Ordering {
+        let mut left = self.normal;
+        for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.rest] {
+            let length = left.len().min(piece.len());
+            let order = left[..length].cmp(&piece[..length]);
+            if order.is_ne() {
+                return order;
+            }
+            left = &left[length..];
+        }
+        if left.iter().any(|&byte| byte != 0) {
+            return Ordering::Greater;
+        }
+        if self.above && self.value.is_empty() {
+            return Ordering::Greater;
+        }
+        if stored.normal_length() > self.normal.len() {
+            return Ordering::Less;
+        }
+        self.compare_value(stored.extra, tail)
+    }
+
+    /// How the place is ordered against an entry with the same lane in a page: `rest` is what the entry has behind the
+    /// lane, `skip` how much of the normal part prefix and lane are.
+    #[inline]
+    pub fn compare_rest(&self, skip: usize, rest: &[u8], extra: &[u8], tail: Tail) -> Ordering {
+        let left = self.normal.get(skip..).unwrap_or(&[]);
+        let length = left.len().min(rest.len());
+        let order = left[..length].cmp(&rest[..length]);
+        if order.is_ne() {
+            return order;
+        }
+        if left[length..].iter().any(|&byte| byte != 0) {
+            return Ordering::Greater;
+        }
+        if self.above && self.value.is_empty() {
+            return Ordering::Greater;
+        }
+        if rest[length..].iter().any(|&byte| byte != 0) {
+            return Ordering::Less;
+        }
+        self.compare_value(extra, tail)
+    }
+
+    /// The same, where all of the normal part that the place has ties.
+    fn compare_value(&self, extra: &[u8], tail: Tail) -> Ordering {
+        let tie = || if self.above { Ordering::Greater } else { self.tail.cmp(&tail.position()) };
+        let Some(order) = self.order else { return tie() };
+        let (mut a, mut b) = (self.value, extra);
+        for column in order.shape.opaque_from as usize..order.shape.count as usize {
+            if a.is_empty() {
+                return if self.above {
+                    Ordering::Greater
+                } else if b.is_empty() {
+                    self.tail.cmp(&tail.position())
+                } else {
+                    Ordering::Less
+                };
+            }
+            let digit = &order.shape.digits[column];
+            // What cannot be a digit is noticed when the entry is read.
+            let (Some(a_length), Some(b_length)) = (digit.length(a), digit.length(b)) else {
+                return Ordering::Greater;
+            };
+            let ordered = if !digit.is_opaque() || a[0] != DigitShape::VALUE || b[0] != DigitShape::VALUE {
+                a[..a_length].cmp(&b[..b_length])
+            } else {
+                order.columns.compare(column, &a[..a_length], &b[..b_length])
+            };
+            if ordered.is_ne() {
+                return ordered;
+            }
+            (a, b) = (&a[a_length..], &b[b_length..]);
+        }
+        tie()
+    }
+
+    /// How many bytes of the value part it takes to tell the place, a whole key, from this entry, whose normal part is
+    /// the same: whole digits. None if all are equal.
+    pub fn telling_value(&self, stored: &Stored<'_>) -> Option<usize> {
+        let order = self.order?;
+        let (mut at, mut b) = (0, stored.extra);
+        for column in order.shape.opaque_from as usize..order.shape.count as usize {
+            let digit = &order.shape.digits[column];
+            let a = self.value.get(at..)?;
+            let (a_length, b_length) = (digit.length(a)?, digit.length(b)?);
+            let values = a[0] == DigitShape::VALUE && b[0] == DigitShape::VALUE;
+            at += a_length;
+            let differs = if digit.is_opaque() && values {
+                order.columns.compare(column, &a[..a_length], &b[..b_length]).is_ne()
+            } else {
+                a[..a_length] != b[..b_length]
+            };
+            if differs {
+                return Some(at);
+            }
+            b = &b[b_length..];
+        }
+        None
+    }
+}
+
+/// A place in key order with memory of its own. Plain memory; copying one copies only what is in use where
+/// [`assign`](Kept::assign) does it.
+#[derive(Clone, Copy)]
+pub struct Kept {
+    normal: u16,
+    value: u16,
+    above: bool,
+    tail: Tail,
+    bytes: [u8; MOST_PARTS],
+}
+
+impl core::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:?}|{:?} {} {:?}", self.normal(), self.value(), self.above, self.tail)
+    }
+}
+
+impl Kept {
+    /// The place before all keys.
+    pub const FIRST: Kept = Kept { normal: 0, value: 0, above: false, tail: Tail::MIN, bytes: [0; MOST_PARTS] };
+    /// The place behind all keys: no marker is as large.
+    pub const LAST: Kept = {
+        let mut last = Kept::FIRST;
+        last.normal = 1;
+        last.bytes[0] = END_OF_KEYS;
+        last
+    };
+
+    /// The normal part.
+    pub fn normal(&self) -> &[u8] {
+        &self.bytes[..self.normal as usize]
+    }
+
+    /// The value part.
+    pub fn value(&self) -> &[u8] {
+        &self.bytes[self.normal as usize..][..self.value as usize]
+    }
+
+    /// Behind all keys that begin so, rather than before them.
+    pub fn above(&self) -> bool {
+        self.above
+    }
+
+    /// What breaks the ties of whole keys.
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// The place as what a page stores.
+    pub fn stored(&self) -> Stored<'_> {
+        Stored::whole(self.normal(), self.value())
+    }
+
+    /// The place as one to look for.
+    pub fn key<'k>(&'k self, order: Option<LongOrder<'k>>) -> LongKey<'k> {
+        LongKey { normal: self.normal(), value: self.value(), above: self.above, tail: self.tail, order }
+    }
+
+    /// Whether both are the same place, image for image.
+    pub fn is_same(&self, other: &Kept) -> bool {
+        (self.normal(), self.value(), self.above, self.tail) == (other.normal(), other.value(), other.above, other.tail)
+    }
+
+    /// Goes to the place right behind the key it is.
+    pub fn step(&mut self) {
+        self.tail = self.tail.next();
+    }
+
+    /// Becomes the same as another.
+    pub fn assign(&mut self, from: &Kept) {
+        let length = from.normal as usize + from.value as usize;
+        self.bytes[..length].copy_from_slice(&from.bytes[..length]);
+        (self.normal, self.value, self.above, self.tail) = (from.normal, from.value, from.above, from.tail);
+    }
+
+    /// Becomes the place of an entry or fence, of whose extra bytes `value` belong to its key. What does not fit is cut
+    /// off, which only damage makes happen.
+    pub fn keep(&mut self, stored: &Stored<'_>, value: usize, tail: Tail) {
+        let normal = stored.normal_length().min(MOST_PARTS);
+        self.keep_front(stored, normal);
+        let value = value.min(stored.extra.len()).min(MOST_PARTS - normal);
+        self.bytes[normal..normal + value].copy_from_slice(&stored.extra[..value]);
+        (self.value, self.tail) = (value as u16, tail.position());
+    }
+
+    /// Becomes the place before all keys that begin with the first `length` bytes of this one's normal part.
+    pub fn keep_front(&mut self, stored: &Stored<'_>, length: usize) {
+        let length = length.min(MOST_PARTS);
+        stored.copy_from(0, &mut self.bytes[..length]);
+        (self.normal, self.value, self.above, self.tail) = (length as u16, 0, false, Tail::MIN);
+    }
+
+    /// Becomes a place given by digits of some columns.
+    pub fn place(&mut self, shape: &LongShape, digits: &[u8], above: bool) {
+        let digits = &digits[..digits.len().min(MOST_KEY)];
+        let (value_at, normal) = shape.parts(digits);
+        let value = if shape.is_opaque() { &digits[value_at..] } else { &[] };
+        // A marker alone is a place among all values of its column, which the normal part is enough to tell.
+        let value = if value.len() > 1 || value.first().is_some_and(|&m| m != DigitShape::VALUE) { value } else { &[] };
+        self.bytes[..normal].copy_from_slice(&digits[..normal]);
+        self.bytes[normal..normal + value.len()].copy_from_slice(value);
+        (self.normal, self.value) = (normal as u16, value.len() as u16);
+        (self.above, self.tail) = (above, Tail::MIN);
+    }
+
+    /// Takes a place that is not more than the first `length` bytes of a normal part past all keys that begin so: its
+    /// last byte that can be raised is. None if there is none.
+    pub fn raise_front(&mut self, stored: &Stored<'_>, length: usize) -> bool {
+        let Some(at) = (length..stored.normal_length().min(MOST_PARTS)).find(|&at| stored.byte(at) < u8::MAX) else {
+            return false;
+        };
+        self.keep_front(stored, at + 1);
+        self.bytes[at] += 1;
+        true
+    }
+}
+
+/// A first byte behind every marker.
+const END_OF_KEYS: u8 = 0xFF;

@@ -1,0 +1,610 @@
+//! Pages of keys that are byte strings: lanes are the bytes after what all keys of the page begin with, and what does
+//! not fit there lies in *cells* at the page's end, which grow towards the in-page tree.
+
+use super::edit::SPACE_END;
+use super::*;
+use crate::key::long::{HEAD, Kept, LongKey, LongOrder, MOST_PARTS, Stored};
+
+/// The key space of byte strings.
+#[derive(Clone, Copy, Debug)]
+pub struct Long;
+
+/// Where the fences of such a page are described, in its second line.
+mod long_at {
+    use super::{CELL, Tail};
+
+    /// How many bytes of the low fence all keys begin with.
+    pub const PREFIX: usize = 64;
+    pub const LOW: usize = 66;
+    pub const HIGH: usize = LOW + CELL + Tail::SIZE;
+    pub const END: usize = HIGH + CELL + Tail::SIZE;
+}
+
+/// A fence: a key cut short, or a whole one with its tail.
+#[derive(Clone, Copy, Debug)]
+pub struct LongFence<'a> {
+    /// The key.
+    pub key: Stored<'a>,
+    /// What breaks its ties.
+    pub tail: Tail,
+}
+
+/// Bytes that say how long `length` bytes are.
+fn length_size(length: usize) -> usize {
+    if length < 0x80 { 1 } else { 2 }
+}
+
+fn put_length(bytes: &mut [u8], at: &mut usize, length: usize) {
+    if length >= 0x80 {
+        bytes[*at] = 0x80 | (length >> 8) as u8;
+        *at += 1;
+    }
+    bytes[*at] = length as u8;
+    *at += 1;
+}
+
+fn take_length(bytes: &[u8], at: &mut usize) -> Option<usize> {
+    let first = *bytes.get(*at)? as usize;
+    *at += 1;
+    if first < 0x80 {
+        return Some(first);
+    }
+    let second = *bytes.get(*at)? as usize;
+    *at += 1;
+    Some((first & 0x7F) << 8 | second)
+}
+
+/// Bytes of a cell; none if there is nothing to be in it.
+pub(super) fn cell_length(layout: &Layout, rest: usize, extra: usize) -> usize {
+    if rest + extra == 0 {
+        return 0;
+    }
+    let extra_length = if layout.kind == LaneKind::PrefixExtra { length_size(extra) } else { 0 };
+    length_size(rest) + extra_length + rest + extra
+}
+
+/// Adds a cell below those there are, but not below `lower`, and says where it begins: 0 if it is empty; `None` if there
+/// is no room.
+pub(super) fn put_cell(bytes: &mut PageBytes, layout: &Layout, lower: usize, rest: &[u8], extra: &[u8]) -> Option<u16> {
+    let length = cell_length(layout, rest.len(), extra.len());
+    if length == 0 {
+        return Some(0);
+    }
+    let start = edit::space_end(bytes, layout).checked_sub(length).filter(|&start| start >= lower)?;
+    let mut at = start;
+    put_length(bytes, &mut at, rest.len());
+    if layout.kind == LaneKind::PrefixExtra {
+        put_length(bytes, &mut at, extra.len());
+    }
+    bytes[at..at + rest.len()].copy_from_slice(rest);
+    bytes[at + rest.len()..at + rest.len() + extra.len()].copy_from_slice(extra);
+    write_u16(bytes, at::PD_UPPER, start as u16);
+    Some(start as u16)
+}
+
+/// The two parts of the cell that begins at a byte, `None` if there can be none.
+fn checked_cell<'a>(bytes: &'a PageBytes, layout: &Layout, at: u16) -> Option<(&'a [u8], &'a [u8])> {
+    let mut at = at as usize;
+    if at == 0 {
+        return Some((&[], &[]));
+    }
+    if at < FIRST_LINE * LINE {
+        return None;
+    }
+    let cells = &bytes[..SPACE_END];
+    let rest = take_length(cells, &mut at)?;
+    let extra = if layout.kind == LaneKind::PrefixExtra { take_length(cells, &mut at)? } else { 0 };
+    let middle = at + rest;
+    Some((cells.get(at..middle)?, cells.get(middle..middle + extra)?))
+}
+
+/// The same; empty if there can be none.
+#[inline]
+fn cell<'a>(bytes: &'a PageBytes, layout: &Layout, at: u16) -> (&'a [u8], &'a [u8]) {
+    checked_cell(bytes, layout, at).unwrap_or((&[], &[]))
+}
+
+fn stored_length(bytes: &PageBytes, layout: &Layout, at: u16) -> usize {
+    let (rest, extra) = cell(bytes, layout, at);
+    cell_length(layout, rest.len(), extra.len())
+}
+
+/// Bytes of the cells that something refers to.
+pub(super) fn live_cells(bytes: &PageBytes, layout: &Layout) -> usize {
+    let page = Page::<Long> { bytes, layout, keys: PhantomData };
+    let fences = [long_at::LOW, long_at::HIGH].map(|at| stored_length(bytes, layout, read_u16(bytes, at)));
+    let (mut sum, mut previous) = (fences.iter().sum(), 0);
+    for number in 0..page.nodes() {
+        let node = page.node(number);
+        for slot in 0..node.len() {
+            let at = page.cell_of(node.tail_at(slot));
+            if at != previous {
+                sum += stored_length(bytes, layout, at);
+                previous = at;
+            }
+        }
+    }
+    sum
+}
+
+/// Moves the cells of a page that is being repacked.
+pub(super) struct Mover<'o> {
+    old: &'o PageBytes,
+    layout: &'o Layout,
+    last: (u16, u16),
+}
+
+impl<'o> Mover<'o> {
+    /// Begins with the fences' cells.
+    pub fn new(old: &'o PageBytes, bytes: &mut PageBytes, layout: &'o Layout) -> Self {
+        let mut mover = Mover { old, layout, last: (0, 0) };
+        if layout.kind.is_prefix() {
+            write_u16(bytes, at::PD_UPPER, SPACE_END as u16);
+            for at in [long_at::LOW, long_at::HIGH] {
+                mover.move_cell(bytes, at);
+            }
+        }
+        mover
+    }
+
+    fn move_cell(&mut self, bytes: &mut PageBytes, reference: usize) {
+        let from = read_u16(bytes, reference);
+        if from != self.last.0 {
+            let (rest, extra) = cell(self.old, self.layout, from);
+            let lower = self.layout.first_node_line() * LINE;
+            self.last = (from, put_cell(bytes, self.layout, lower, rest, extra).unwrap_or(0));
+        }
+        write_u16(bytes, reference, self.last.1);
+    }
+
+    /// Moves the cell that the payload at this byte refers to.
+    pub fn take_along(&mut self, bytes: &mut PageBytes, payload_at: usize) {
+        if self.layout.kind.is_prefix() {
+            self.move_cell(bytes, payload_at + self.layout.cell_at());
+        }
+    }
+}
+
+impl<'a> Page<'a, Long> {
+    /// What all keys of the page begin with.
+    #[inline]
+    fn prefix(&self) -> &'a [u8] {
+        let (low, _) = cell(self.bytes, self.layout, read_u16(self.bytes, long_at::LOW));
+        &low[..(read_u16(self.bytes, long_at::PREFIX) as usize).min(low.len())]
+    }
+
+    #[inline]
+    fn cell_of(&self, payload_at: usize) -> u16 {
+        read_u16(self.bytes, payload_at + self.layout.cell_at())
+    }
+
+    /// The cell of an equal entry beside `place`.
+    fn shared_cell(&self, place: Position, lane: u64, rest: &[u8], extra: &[u8]) -> Option<u16> {
+        let here = (self.level() == 0).then_some(place);
+        let beside = [here.map(|place| self.settle(place)), here.and_then(|place| self.previous(place))];
+        beside.into_iter().flatten().filter(|at| self.entry(*at).is_some()).find_map(|at| {
+            let node = self.node(at.node as usize);
+            let cell_at = self.cell_of(node.tail_at(at.slot as usize));
+            let same = node.lane(at.slot as usize) == lane && cell(self.bytes, self.layout, cell_at) == (rest, extra);
+            (same && cell_at != 0).then_some(cell_at)
+        })
+    }
+
+    /// What an entry from outside has in this page: its lane, and the rest of its key.
+    fn split_key<'e>(&self, entry: &Entry<'e, Long>) -> (u64, &'e [u8]) {
+        let (normal, skip) = (entry.key.prefix, self.prefix().len());
+        let behind = normal.get(skip + HEAD..).unwrap_or(&[]);
+        let end = behind.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        (lane_at(normal, skip, 0), &behind[..end])
+    }
+}
+
+/// The lane of a key whose first `skip` bytes go without saying; bytes that it does not have are `filler`.
+#[inline]
+fn lane_at(normal: &[u8], skip: usize, filler: u8) -> u64 {
+    let behind = normal.get(skip..).unwrap_or(&[]);
+    if let Some(head) = behind.first_chunk::<HEAD>() {
+        return u64::from_be_bytes(*head);
+    }
+    let mut head = [filler; HEAD];
+    head[..behind.len()].copy_from_slice(behind);
+    u64::from_be_bytes(head)
+}
+
+/// How long the shortest key is that is behind one entry and not behind the next: normal bytes, or all of both parts.
+enum Separator {
+    Front(usize),
+    Whole,
+}
+
+impl Separator {
+    fn between(last: &Entry<'_, Long>, first: &Entry<'_, Long>, level: u8) -> Separator {
+        match last.key.common(&first.key) {
+            usize::MAX => Separator::Whole,
+            _ if level > 0 => Separator::Whole,
+            common => Separator::Front(common + 1),
+        }
+    }
+
+    fn length(&self, first: &Entry<'_, Long>) -> usize {
+        match *self {
+            Separator::Front(length) => length,
+            Separator::Whole => first.key.normal_length() + first.key.extra.len(),
+        }
+    }
+}
+
+/// Becomes the fence between two entries that are neighbours on a level: the shortest in a leaf, the second one's key in
+/// an inner page.
+fn set_separator(
+    fence: &mut Kept,
+    last: &Entry<'_, Long>,
+    first: &Entry<'_, Long>,
+    level: u8,
+    order: Option<LongOrder<'_>>,
+) {
+    match Separator::between(last, first, level) {
+        Separator::Front(length) => fence.keep_front(&first.key, length),
+        Separator::Whole => {
+            // A damaged value part is noticed by whoever reads the entry.
+            let value = Long::value_length(first, level, order).unwrap_or(0);
+            fence.keep(&first.key, value, first.tail);
+            if level == 0
+                && let Some(value) = fence.key(order).telling_value(&last.key)
+            {
+                fence.keep(&first.key, value, Tail::MIN);
+            }
+        }
+    }
+}
+
+impl Long {
+    /// How many of an entry's extra bytes belong to its key.
+    fn value_length(entry: &Entry<'_, Long>, level: u8, order: Option<LongOrder<'_>>) -> Option<usize> {
+        match order {
+            None => Some(0),
+            Some(_) if level > 0 => Some(entry.key.extra.len()),
+            Some(order) => order.shape.value_length(entry.key.extra),
+        }
+    }
+
+    /// Keeps the fence between two leaf entries of a new index, where the page left of it is counted on to have a prefix
+    /// of `prefix` bytes.
+    pub(crate) fn keep_load_fence(
+        fence: &mut Kept,
+        last: &Entry<'_, Long>,
+        first: &Entry<'_, Long>,
+        prefix: usize,
+        order: Option<LongOrder<'_>>,
+    ) {
+        let common = last.key.common(&first.key);
+        if common < prefix && fence.raise_front(&last.key, prefix) {
+            return;
+        }
+        set_separator(fence, last, first, 0, order);
+    }
+}
+
+impl KeySpace for Long {
+    type Lane = u64;
+    type Order<'o> = Option<LongOrder<'o>>;
+    type Key<'k> = LongKey<'k>;
+    type Stored<'a> = Stored<'a>;
+    type Fence<'a> = LongFence<'a>;
+    type Kept = Kept;
+
+    const FIRST: Kept = Kept::FIRST;
+    const LAST: Kept = Kept::LAST;
+
+    fn first() -> &'static Kept {
+        static FIRST: Kept = Kept::FIRST;
+        &FIRST
+    }
+
+    fn last() -> &'static Kept {
+        static LAST: Kept = Kept::LAST;
+        &LAST
+    }
+
+    fn is_kind(kind: LaneKind) -> bool {
+        kind.is_prefix()
+    }
+
+    #[inline]
+    fn lend<'k, 'o: 'k>(kept: &'k Kept, order: Option<LongOrder<'o>>) -> LongKey<'k> {
+        kept.key(order)
+    }
+
+    fn fence_of(kept: &Kept) -> LongFence<'_> {
+        LongFence { key: kept.stored(), tail: kept.tail() }
+    }
+
+    fn downlink(kept: &Kept, child: Block) -> Entry<'_, Long> {
+        Entry { key: kept.stored(), tail: kept.tail(), child }
+    }
+
+    #[inline]
+    fn assign(into: &mut Kept, from: &Kept) {
+        into.assign(from);
+    }
+
+    #[inline]
+    fn keep(into: &mut Kept, fence: LongFence<'_>) {
+        into.keep(&fence.key, fence.key.extra.len(), fence.tail);
+    }
+
+    fn keep_key(into: &mut Kept, entry: &Entry<'_, Long>, order: Option<LongOrder<'_>>) -> Option<()> {
+        let level = u8::from(entry.child != NO_BLOCK);
+        into.keep(&entry.key, Long::value_length(entry, level, order)?, entry.tail);
+        Some(())
+    }
+
+    fn key_of<'k, 'e: 'k, 'o: 'k>(entry: &Entry<'e, Long>, order: Option<LongOrder<'o>>) -> LongKey<'k> {
+        let value = if order.is_some() { entry.key.extra } else { &[] };
+        LongKey { normal: entry.key.prefix, value, above: false, tail: entry.tail.position(), order }
+    }
+
+    fn shorten<'s, 'l: 's>(entry: Entry<'l, Long>) -> Entry<'s, Long> {
+        Entry { key: entry.key, tail: entry.tail, child: entry.child }
+    }
+
+    fn is_fence(entry: &Entry<'_, Long>, fence: LongFence<'_>) -> bool {
+        entry.key.is_same(&fence.key) && entry.tail.position() == fence.tail
+    }
+
+    fn same_fence(a: LongFence<'_>, b: LongFence<'_>) -> bool {
+        a.key.is_same(&b.key) && a.tail == b.tail
+    }
+
+    fn step(kept: &mut Kept) {
+        kept.step();
+    }
+
+    fn same(a: &Kept, b: &Kept) -> bool {
+        a.is_same(b)
+    }
+
+    #[inline]
+    fn fence<'a>(page: &Page<'a, Long>, side: Side) -> LongFence<'a> {
+        let at = match side {
+            Side::Low => long_at::LOW,
+            Side::High => long_at::HIGH,
+        };
+        let (normal, extra) = cell(page.bytes, page.layout, read_u16(page.bytes, at));
+        LongFence { key: Stored::whole(normal, extra), tail: Tail::read(page.bytes, at + CELL).position() }
+    }
+
+    #[inline]
+    fn compare_fence(key: LongKey<'_>, page: &Page<'_, Long>, side: Side) -> Ordering {
+        let fence = Long::fence(page, side);
+        key.compare(&fence.key, fence.tail)
+    }
+
+    #[inline]
+    fn lane_in(key: LongKey<'_>, page: &Page<'_, Long>) -> core::result::Result<u64, Ordering> {
+        let prefix = page.prefix();
+        let length = prefix.len().min(key.normal.len());
+        let order = key.normal[..length].cmp(&prefix[..length]);
+        if order.is_ne() {
+            return Err(order);
+        }
+        if length < prefix.len() && (key.above || prefix[length..].iter().any(|&byte| byte != 0)) {
+            return Err(if key.above && key.value.is_empty() { Ordering::Greater } else { Ordering::Less });
+        }
+        let filler = if key.above && key.value.is_empty() { u8::MAX } else { 0 };
+        Ok(lane_at(key.normal, prefix.len(), filler))
+    }
+
+    #[inline]
+    fn begins_lane(_key: LongKey<'_>) -> bool {
+        false
+    }
+
+    #[inline]
+    fn compare_tied(key: LongKey<'_>, page: &Page<'_, Long>, payload_at: usize) -> Ordering {
+        let (rest, extra) = cell(page.bytes, page.layout, page.cell_of(payload_at));
+        let skip = read_u16(page.bytes, long_at::PREFIX) as usize + HEAD;
+        key.compare_rest(skip, rest, extra, Tail::read(page.bytes, payload_at))
+    }
+
+    fn compare_entry(key: LongKey<'_>, entry: &Entry<'_, Long>) -> Ordering {
+        key.compare(&entry.key, entry.tail)
+    }
+
+    #[inline]
+    fn stored<'a>(page: &Page<'a, Long>, lane: u64, payload_at: usize) -> Stored<'a> {
+        let (rest, extra) = cell(page.bytes, page.layout, page.cell_of(payload_at));
+        Stored { prefix: page.prefix(), head: lane, rest, extra }
+    }
+
+    fn cell_size(page: &Page<'_, Long>, place: Option<Position>, entry: &Entry<'_, Long>) -> usize {
+        let (lane, rest) = page.split_key(entry);
+        let shared = place.and_then(|place| page.shared_cell(place, lane, rest, entry.key.extra));
+        if shared.is_some() { 0 } else { cell_length(page.layout, rest.len(), entry.key.extra.len()) }
+    }
+
+    fn insert_edit<'e>(
+        page: &Page<'_, Long>,
+        found: Option<Position>,
+        place: Position,
+        entry: &Entry<'e, Long>,
+    ) -> Edit<'e> {
+        let (lane, rest) = page.split_key(entry);
+        let extra = entry.key.extra;
+        let cell = match found.and_then(|found| page.shared_cell(found, lane, rest, extra)) {
+            Some(at) => Cell::Shared(at),
+            None if rest.len() + extra.len() == 0 => Cell::None,
+            None => Cell::New { rest, extra },
+        };
+        Edit::Insert { place, lane: lane.into(), tail: entry.tail, child: entry.child, cell }
+    }
+
+    fn separator(page: &Page<'_, Long>, entry: &Entry<'_, Long>) -> u64 {
+        page.split_key(entry).0
+    }
+
+    fn choose_split<'a>(
+        page: &Page<'a, Long>,
+        entries: impl Iterator<Item = Entry<'a, Long>> + Clone,
+        total: usize,
+        fill: Option<usize>,
+        order: Option<LongOrder<'_>>,
+        fence: &mut Kept,
+    ) -> usize {
+        let (layout, level) = (page.layout, page.level());
+        // Before each entry: the cells of those before it, as large as they are under the page's own prefix.
+        let mut cells = [0usize; MAX_PAGE_ENTRIES + 2];
+        let total = total.min(MAX_PAGE_ENTRIES + 1);
+        let mut measure = Measure { layout: *layout, prefix: page.prefix().len(), previous: None };
+        for (index, entry) in entries.clone().take(total).enumerate() {
+            cells[index + 1] = cells[index] + measure.cell(&entry);
+        }
+        let slot = layout.lane + layout.payload;
+        let weight = |index: usize| cells[index] + index * slot;
+        let wanted = weight(total) * fill.unwrap_or(50) / 100;
+        let middle = (1..total).find(|&index| weight(index) >= wanted).unwrap_or(total - 1).clamp(1, total - 1);
+        let fences = [page.low(), page.high()].map(|f| cell_length(layout, f.key.normal_length(), f.key.extra.len()));
+        let fits = |index: usize, separator: usize| {
+            let half = |entries: usize, cells: usize, fence: usize| {
+                layout.has_room(entries, cells + fence + separator + 4, 100)
+            };
+            // Sharing may end at the split.
+            let torn = cells[index + 1] - cells[index];
+            half(index, cells[index], fences[0]) && half(total - index, cells[total] - cells[index] + torn, fences[1])
+        };
+        let reach = (total / 16).max(1);
+        let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
+        let mut best: Option<(usize, usize)> = None;
+        for pass in [from..=to, 1..=total - 1] {
+            let mut previous: Option<Entry<'a, Long>> = None;
+            for (index, entry) in entries.clone().enumerate().skip(pass.start() - 1).take(pass.end() - pass.start() + 2)
+            {
+                if let Some(previous) = previous.filter(|_| index >= *pass.start()) {
+                    let length = Separator::between(&previous, &entry, level).length(&entry);
+                    let rank = (length, index.abs_diff(middle));
+                    let is_better = best.is_none_or(|(at, best)| rank < (best, at.abs_diff(middle)));
+                    if is_better && fits(index, length) {
+                        best = Some((index, length));
+                    }
+                }
+                previous = Some(entry);
+            }
+            if best.is_some() {
+                break;
+            }
+        }
+        let keep = best.map_or(middle, |(index, _)| index);
+        let mut around = entries.skip(keep - 1);
+        if let (Some(last), Some(first)) = (around.next(), around.next()) {
+            set_separator(fence, &last, &first, level, order);
+        }
+        keep
+    }
+
+    fn build<'a>(
+        geometry: &Geometry,
+        links: &Links<'_, Long>,
+        total: usize,
+        entries: impl Iterator<Item = Entry<'a, Long>> + Clone,
+    ) -> Option<PageBytes> {
+        let layout = *geometry.layout(links.level);
+        let (low, high) = (links.low, links.high);
+        let prefix = low.key.common(&high.key).min(low.key.normal_length());
+        let mut measure = Measure { layout, prefix, previous: None };
+        let fences = [low, high].map(|f| cell_length(&layout, f.key.normal_length(), f.key.extra.len()));
+        let cells = fences.iter().sum::<usize>() + entries.clone().map(|entry| measure.cell(&entry)).sum::<usize>();
+        let spread = links.level == 0 && is_link(links.right);
+        let packed = layout.packed_nodes(total);
+        let nodes = if spread { layout.spread_nodes(total, cells).min(total).max(packed) } else { packed };
+        let fits = |nodes: usize| (layout.first_node_line() + nodes * layout.x) * LINE + cells <= SPACE_END;
+        let nodes = [nodes, packed].into_iter().find(|&nodes| fits(nodes)).filter(|&nodes| nodes <= layout.nodes)?;
+
+        let mut bytes = edit::new_page(geometry, links);
+        let mut scratch = [0; MOST_PARTS];
+        write_u16(&mut bytes, long_at::PREFIX, prefix as u16);
+        for (at, fence) in [(long_at::LOW, low), (long_at::HIGH, high)] {
+            let length = fence.key.copy_normal(&mut scratch)?;
+            let cell = put_cell(&mut bytes, &layout, FIRST_LINE * LINE, &scratch[..length], fence.key.extra)?;
+            write_u16(&mut bytes, at, cell);
+            fence.tail.write(&mut bytes, at + CELL);
+        }
+        let mut entries = entries;
+        let mut previous: Option<(Stored<'a>, u16)> = None;
+        edit::lay_out(&mut bytes, &layout, total, nodes, |bytes, lane_at, payload_at| {
+            let Some(entry) = entries.next() else { return };
+            let mut head = [0; HEAD];
+            entry.key.copy_from(prefix, &mut head);
+            u64::from_be_bytes(head).write(bytes, lane_at);
+            let cell = match previous {
+                Some((key, cell)) if key.is_same(&entry.key) => cell,
+                _ => {
+                    let length = entry.key.normal_length().saturating_sub(prefix + HEAD).min(MOST_PARTS);
+                    entry.key.copy_from(prefix + HEAD, &mut scratch[..length]);
+                    put_cell(bytes, &layout, FIRST_LINE * LINE, &scratch[..length], entry.key.extra).unwrap_or(0)
+                }
+            };
+            previous = Some((entry.key, cell));
+            edit::write_payload(bytes, &layout, payload_at, entry.tail, entry.child, cell);
+        });
+        Some(bytes)
+    }
+
+    fn lower<'e>(
+        page: &Page<'_, Long>,
+        geometry: &Geometry,
+        low: LongFence<'_>,
+        left: Block,
+        image: &'e mut PageBytes,
+    ) -> Option<Edit<'e>> {
+        let links = Links { level: page.level(), left, right: page.right(), low, high: page.high() };
+        *image = Long::build(geometry, &links, page.entries(), page.iter())?;
+        image[at::FLAGS] = page.bytes[at::FLAGS];
+        Some(Edit::Image(image))
+    }
+
+    fn verify_header(page: &Page<'_, Long>) -> core::result::Result<(), Flaw> {
+        let (low, high) = (page.low(), page.high());
+        let prefix = read_u16(page.bytes, long_at::PREFIX) as usize;
+        let sound = prefix <= low.key.prefix.len() && low.key.common(&high.key) >= prefix;
+        verify::ensure(sound, "page's prefix is not what its fences begin with")?;
+        let fences = [long_at::LOW, long_at::HIGH].map(|at| read_u16(page.bytes, at));
+        verify::ensure(fences.into_iter().all(|at| page.has_cell(at)), "fence lies where no fence can be")?;
+        let clean = verify::is_zero(&page.bytes[long_at::END..FIRST_LINE * LINE]);
+        verify::ensure(clean, "page header has bytes where it should be empty")?;
+        for number in 0..page.nodes() {
+            let node = page.node(number);
+            let sound = (0..node.len()).all(|slot| page.has_cell(page.cell_of(node.tail_at(slot))));
+            verify::ensure(sound, "entry's cell lies where no cell can be")?;
+        }
+        Ok(())
+    }
+
+    fn verify_entry(entry: &Entry<'_, Long>, _ranks: Option<bool>) -> core::result::Result<(), Flaw> {
+        verify::ensure(!entry.tail.rank(), "entry has a rank")
+    }
+}
+
+impl Page<'_, Long> {
+    fn has_cell(&self, at: u16) -> bool {
+        let upper = read_u16(self.bytes, at::PD_UPPER);
+        at == 0 || at >= upper && checked_cell(self.bytes, self.layout, at).is_some()
+    }
+}
+
+/// Adds up what cells entries take under a prefix.
+#[derive(Clone, Copy)]
+struct Measure<'a> {
+    layout: Layout,
+    prefix: usize,
+    previous: Option<Stored<'a>>,
+}
+
+impl<'a> Measure<'a> {
+    /// Bytes of the next entry's cell; none if it shares the one before it.
+    fn cell(&mut self, entry: &Entry<'a, Long>) -> usize {
+        let shared = self.previous.is_some_and(|previous| previous.is_same(&entry.key));
+        self.previous = Some(entry.key);
+        let rest = entry.key.normal_length().saturating_sub(self.prefix + HEAD);
+        if shared { 0 } else { cell_length(&self.layout, rest, entry.key.extra.len()) }
+    }
+}

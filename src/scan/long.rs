@@ -1,0 +1,501 @@
+//! What a scan of keys that are byte strings looks for: for each column a sorted list of intervals between *cuts*, whose
+//! product is a list of key ranges. As with lanes, equality, ranges, lists, NULL tests and left-out columns are all one
+//! mechanism; but what comes next after a value is not known here, so a range may be empty: its place is where to look
+//! for the next key.
+
+use super::{Range, Wanted};
+use crate::key::KeyShape;
+use crate::key::digit::{Buffer, DigitShape};
+use crate::key::long::{Kept, LongOrder, LongShape, MOST_PARTS};
+use crate::page::Long;
+use core::cmp::Ordering;
+
+/// A place among the digits of a column: before or behind all that begin so.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut<'a> {
+    /// A digit, its marker, or nothing.
+    pub digit: &'a [u8],
+    /// Behind all digits that begin so, rather than before them.
+    pub above: bool,
+}
+
+/// The digits between two cuts.
+#[derive(Clone, Copy, Debug)]
+pub struct Interval<'a> {
+    /// Where it begins.
+    pub low: Cut<'a>,
+    /// Where it ends.
+    pub high: Cut<'a>,
+}
+
+impl<'a> Interval<'a> {
+    /// All digits.
+    pub const ALL: Interval<'static> =
+        Interval { low: Cut { digit: &[], above: false }, high: Cut { digit: &[], above: true } };
+    /// All digits but NULL's.
+    pub const NOT_NULL: Interval<'static> = Interval {
+        low: Cut { digit: &[DigitShape::VALUE], above: false },
+        high: Cut { digit: &[DigitShape::VALUE], above: true },
+    };
+
+    /// One digit.
+    pub const fn point(digit: &'a [u8]) -> Self {
+        Interval { low: Cut { digit, above: false }, high: Cut { digit, above: true } }
+    }
+
+    /// Whether it leaves nothing out.
+    pub fn is_all(&self) -> bool {
+        self.low.digit.is_empty() && self.high.digit.is_empty()
+    }
+
+    /// Whether the interval's first digit is known: it begins before a whole one.
+    fn fixed_low(&self) -> Option<&'a [u8]> {
+        (!self.low.above && self.low.is_whole()).then_some(self.low.digit)
+    }
+
+    fn fixed_high(&self) -> Option<&'a [u8]> {
+        (self.high.above && self.high.is_whole()).then_some(self.high.digit)
+    }
+}
+
+impl Cut<'_> {
+    /// Whether the cut is at a digit, rather than at a marker of values or at nothing.
+    fn is_whole(&self) -> bool {
+        self.digit.len() > 1 || self.digit.first().is_some_and(|&marker| marker != DigitShape::VALUE)
+    }
+}
+
+/// How two cuts of one column are ordered; a digit is a cut on either side of itself.
+pub fn compare_cuts(
+    shape: &LongShape,
+    order: Option<LongOrder<'_>>,
+    column: usize,
+    a: Cut<'_>,
+    b: Cut<'_>,
+) -> Ordering {
+    let digits = || {
+        let values = a.digit.first() == Some(&DigitShape::VALUE) && b.digit.first() == Some(&DigitShape::VALUE);
+        let whole = |cut: Cut<'_>| shape.digits()[column].length(cut.digit) == Some(cut.digit.len());
+        match order {
+            Some(order) if values && shape.digits()[column].is_opaque() && whole(a) && whole(b) => {
+                order.columns.compare(column, a.digit, b.digit)
+            }
+            _ => {
+                let length = a.digit.len().min(b.digit.len());
+                a.digit[..length].cmp(&b.digit[..length])
+            }
+        }
+    };
+    match digits() {
+        // One begins with the other, or opaque ones are equal.
+        Ordering::Equal if a.is_whole() && b.is_whole() && shape.digits()[column].is_opaque() => a.above.cmp(&b.above),
+        Ordering::Equal => match a.digit.len().cmp(&b.digit.len()) {
+            Ordering::Less if a.above => Ordering::Greater,
+            Ordering::Less => Ordering::Less,
+            Ordering::Greater if b.above => Ordering::Less,
+            Ordering::Greater => Ordering::Greater,
+            Ordering::Equal => a.above.cmp(&b.above),
+        },
+        ordered => ordered,
+    }
+}
+
+/// The keys a scan wants. Each column's intervals are ascending and disjoint.
+#[derive(Clone, Copy)]
+pub struct LongSelection<'a> {
+    shape: &'a LongShape,
+    order: Option<LongOrder<'a>>,
+    columns: [&'a [Interval<'a>]; KeyShape::MAX_COLUMNS],
+    wants_keys: bool,
+}
+
+/// A place taken apart.
+struct Digits {
+    bytes: [u8; MOST_PARTS + PADDING],
+    /// Where each digit ends that is there.
+    ends: [u16; KeyShape::MAX_COLUMNS],
+    count: usize,
+    /// How many bytes of one more digit are there.
+    partial: usize,
+    above: bool,
+}
+
+/// Zeros that a key cut short is taken to go on with: enough for any digit of fixed width in every column.
+const PADDING: usize = 18 * KeyShape::MAX_COLUMNS;
+
+impl Digits {
+    fn of(shape: &LongShape, place: &Kept) -> Digits {
+        let mut digits = Digits {
+            bytes: [0; MOST_PARTS + PADDING],
+            ends: [0; KeyShape::MAX_COLUMNS],
+            count: 0,
+            partial: 0,
+            above: place.above(),
+        };
+        let (normal, value) = (place.normal(), place.value());
+        digits.bytes[..normal.len()].copy_from_slice(normal);
+        // A place before others goes on with zeros, one behind others ends where it ends.
+        let padded = if place.above() { normal.len() } else { digits.bytes.len() };
+        let (opaque_from, mut at) = (shape.opaque_from(), 0);
+        for digit in &shape.digits()[..opaque_from] {
+            let Some(length) = digit.length(&digits.bytes[at..padded]).filter(|_| at < padded) else { break };
+            at += length;
+            digits.ends[digits.count] = at as u16;
+            digits.count += 1;
+        }
+        if digits.count < opaque_from || opaque_from == shape.digits().len() {
+            digits.partial = padded.saturating_sub(at).min(normal.len().saturating_sub(at));
+            return digits;
+        }
+        if value.is_empty() {
+            digits.partial = normal.len().saturating_sub(at);
+            return digits;
+        }
+        let room = value.len().min(digits.bytes.len() - at);
+        digits.bytes[at..at + room].copy_from_slice(&value[..room]);
+        let end = at + room;
+        for digit in &shape.digits()[opaque_from..] {
+            let Some(length) = digit.length(&digits.bytes[at..end]).filter(|_| at < end) else { break };
+            at += length;
+            digits.ends[digits.count] = at as u16;
+            digits.count += 1;
+        }
+        digits.partial = end - at;
+        digits
+    }
+
+    fn start(&self, column: usize) -> usize {
+        column.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
+    }
+
+    /// The digits before a column.
+    fn before(&self, column: usize) -> &[u8] {
+        &self.bytes[..self.start(column)]
+    }
+
+    /// The digit of a column, if it is there.
+    fn digit(&self, column: usize) -> Option<&[u8]> {
+        (column < self.count).then(|| &self.bytes[self.start(column)..self.ends[column] as usize])
+    }
+
+    /// What there is of the digit after the last whole one.
+    fn partial(&self) -> &[u8] {
+        let start = self.start(self.count);
+        &self.bytes[start..start + self.partial]
+    }
+}
+
+type Prefix = Buffer<MOST_PARTS>;
+
+impl<'a> LongSelection<'a> {
+    /// Everything in an index of this shape.
+    pub fn new(shape: &'a LongShape, order: Option<LongOrder<'a>>) -> Self {
+        LongSelection { shape, order, columns: [&[Interval::ALL]; KeyShape::MAX_COLUMNS], wants_keys: false }
+    }
+
+    /// Wants column `c` to be in one of these intervals, ascending and disjoint.
+    pub fn set(&mut self, c: usize, intervals: &'a [Interval<'a>]) {
+        self.columns[c] = intervals;
+    }
+
+    /// What column `c` is wanted to be.
+    pub fn intervals(&self, c: usize) -> &'a [Interval<'a>] {
+        self.columns[c]
+    }
+
+    /// Whether matches' keys are wanted.
+    pub fn wants_keys(&self) -> bool {
+        self.wants_keys
+    }
+
+    /// Says whether matches' keys are wanted.
+    pub fn set_wants_keys(&mut self, wanted: bool) {
+        self.wants_keys = wanted;
+    }
+
+    /// Whether nothing can match.
+    pub fn is_nothing(&self) -> bool {
+        self.columns[..self.shape.digits().len()].iter().any(|intervals| intervals.is_empty())
+    }
+
+    /// The last column that anything is wanted of.
+    fn last_restricted(&self) -> Option<usize> {
+        let restricts = |c: &usize| !matches!(self.columns[*c], [only] if only.is_all());
+        (0..self.shape.digits().len()).rev().find(restricts)
+    }
+
+    fn compare(&self, column: usize, a: Cut<'_>, b: Cut<'_>) -> Ordering {
+        compare_cuts(self.shape, self.order, column, a, b)
+    }
+
+    /// The first interval of a column that ends behind a cut.
+    fn ending_after(&self, column: usize, cut: Cut<'_>) -> Option<&'a Interval<'a>> {
+        let intervals = self.columns[column];
+        intervals.get(intervals.partition_point(|i| self.compare(column, i.high, cut).is_le()))
+    }
+
+    /// The last interval of a column that begins before a cut.
+    fn starting_before(&self, column: usize, cut: Cut<'_>) -> Option<&'a Interval<'a>> {
+        let intervals = self.columns[column];
+        intervals[..intervals.partition_point(|i| self.compare(column, i.low, cut).is_lt())].last()
+    }
+
+    fn set_place(&self, out: &mut Kept, prefix: &Prefix, cut: Cut<'_>) {
+        let mut digits = *prefix;
+        digits.put(cut.digit);
+        out.place(self.shape, digits.as_slice(), cut.above);
+    }
+
+    /// The range that begins with the smallest digits of columns from `column` on, behind these digits before it.
+    fn smallest(&self, mut prefix: Prefix, column: usize, last: usize, out: &mut Range<Long>) {
+        for c in column..last {
+            let interval = &self.columns[c][0];
+            let Some(digit) = interval.fixed_low() else {
+                return self.nothing_at(&prefix, interval.low, out);
+            };
+            prefix.put(digit);
+        }
+        let interval = &self.columns[last][0];
+        self.set_place(&mut out.first, &prefix, interval.low);
+        self.set_place(&mut out.after, &prefix, interval.high);
+    }
+
+    /// The range that ends with the largest digits of columns from `column` on.
+    fn largest(&self, mut prefix: Prefix, column: usize, last: usize, out: &mut Range<Long>) {
+        let end = |c: usize| &self.columns[c][self.columns[c].len() - 1];
+        for c in column..last {
+            let Some(digit) = end(c).fixed_high() else {
+                return self.nothing_at(&prefix, end(c).high, out);
+            };
+            prefix.put(digit);
+        }
+        self.set_place(&mut out.first, &prefix, end(last).low);
+        self.set_place(&mut out.after, &prefix, end(last).high);
+    }
+
+    /// An empty range: the next key from there on has to be looked for.
+    fn nothing_at(&self, prefix: &Prefix, cut: Cut<'_>, out: &mut Range<Long>) {
+        self.set_place(&mut out.first, prefix, cut);
+        out.after.assign(&out.first);
+    }
+
+    /// Goes on at the beginning of an interval of `column`.
+    fn enter_low(
+        &self,
+        mut prefix: Prefix,
+        column: usize,
+        interval: &Interval<'_>,
+        last: usize,
+        out: &mut Range<Long>,
+    ) {
+        if column == last {
+            self.set_place(&mut out.first, &prefix, interval.low);
+            return self.set_place(&mut out.after, &prefix, interval.high);
+        }
+        match interval.fixed_low() {
+            Some(digit) => {
+                prefix.put(digit);
+                self.smallest(prefix, column + 1, last, out);
+            }
+            None => self.nothing_at(&prefix, interval.low, out),
+        }
+    }
+
+    /// Goes on backward at the end of an interval of `column`.
+    fn enter_high(
+        &self,
+        mut prefix: Prefix,
+        column: usize,
+        interval: &Interval<'_>,
+        last: usize,
+        out: &mut Range<Long>,
+    ) {
+        if column == last {
+            self.set_place(&mut out.first, &prefix, interval.low);
+            return self.set_place(&mut out.after, &prefix, interval.high);
+        }
+        match interval.fixed_high() {
+            Some(digit) => {
+                prefix.put(digit);
+                self.largest(prefix, column + 1, last, out);
+            }
+            None => self.nothing_at(&prefix, interval.high, out),
+        }
+    }
+
+    /// The first range behind everything that has the digits before `column` in common with the place.
+    fn advance(&self, digits: &Digits, column: usize, last: usize, out: &mut Range<Long>) -> bool {
+        for c in (0..column).rev() {
+            let Some(digit) = digits.digit(c) else { continue };
+            let cut = Cut { digit, above: true };
+            if let Some(interval) = self.ending_after(c, cut) {
+                let prefix = prefix_of(digits.before(c));
+                if self.compare(c, interval.low, cut).is_le() {
+                    self.nothing_at(&prefix, cut, out);
+                } else {
+                    self.enter_low(prefix, c, interval, last, out);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The last range before everything that has the digits before `column` in common with the place.
+    fn retreat(&self, digits: &Digits, column: usize, last: usize, out: &mut Range<Long>) -> bool {
+        for c in (0..column).rev() {
+            let Some(digit) = digits.digit(c) else { continue };
+            let cut = Cut { digit, above: false };
+            if let Some(interval) = self.starting_before(c, cut) {
+                let prefix = prefix_of(digits.before(c));
+                if self.compare(c, interval.high, cut).is_ge() {
+                    self.nothing_at(&prefix, cut, out);
+                } else {
+                    self.enter_high(prefix, c, interval, last, out);
+                }
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn prefix_of(digits: &[u8]) -> Prefix {
+    let mut prefix = Prefix::new();
+    prefix.put(digits);
+    prefix
+}
+
+impl Wanted<Long> for LongSelection<'_> {
+    fn at_or_after(&self, place: &Kept, out: &mut Range<Long>) -> bool {
+        if self.is_nothing() || place.is_same(&Kept::LAST) {
+            return false;
+        }
+        let Some(last) = self.last_restricted() else {
+            out.first.assign(place);
+            out.after.assign(&Kept::LAST);
+            return true;
+        };
+        if place.normal().is_empty() && !place.above() {
+            self.smallest(Prefix::new(), 0, last, out);
+            return true;
+        }
+        let digits = Digits::of(self.shape, place);
+        for c in 0..=last {
+            let Some(digit) = digits.digit(c) else {
+                let partial = digits.partial();
+                if partial.is_empty() {
+                    if digits.above {
+                        return self.advance(&digits, c, last, out);
+                    }
+                    self.smallest(prefix_of(digits.before(c)), c, last, out);
+                    return true;
+                }
+                let cut = Cut { digit: partial, above: digits.above };
+                let Some(interval) = self.ending_after(c, cut) else {
+                    return self.advance(&digits, c, last, out);
+                };
+                let prefix = prefix_of(digits.before(c));
+                if self.compare(c, interval.low, cut).is_gt() {
+                    self.enter_low(prefix, c, interval, last, out);
+                } else {
+                    out.first.assign(place);
+                    match c == last {
+                        true => self.set_place(&mut out.after, &prefix, interval.high),
+                        false => out.after.assign(place),
+                    }
+                }
+                return true;
+            };
+            let is_end = digits.above && c + 1 == digits.count && digits.partial == 0;
+            if is_end {
+                return self.advance(&digits, c + 1, last, out);
+            }
+            let cut = Cut { digit, above: false };
+            let Some(interval) = self.ending_after(c, cut) else {
+                return self.advance(&digits, c, last, out);
+            };
+            let prefix = prefix_of(digits.before(c));
+            if self.compare(c, interval.low, cut).is_gt() {
+                self.enter_low(prefix, c, interval, last, out);
+                return true;
+            }
+            if c == last {
+                out.first.assign(place);
+                self.set_place(&mut out.after, &prefix, interval.high);
+            }
+        }
+        true
+    }
+
+    fn before(&self, place: &Kept, out: &mut Range<Long>) -> bool {
+        if self.is_nothing() || place.is_same(&Kept::FIRST) {
+            return false;
+        }
+        let Some(last) = self.last_restricted() else {
+            out.first.assign(&Kept::FIRST);
+            out.after.assign(place);
+            return true;
+        };
+        if place.is_same(&Kept::LAST) {
+            self.largest(Prefix::new(), 0, last, out);
+            return true;
+        }
+        let digits = Digits::of(self.shape, place);
+        for c in 0..=last {
+            let Some(digit) = digits.digit(c) else {
+                let partial = digits.partial();
+                if partial.is_empty() {
+                    if !digits.above {
+                        return self.retreat(&digits, c, last, out);
+                    }
+                    self.largest(prefix_of(digits.before(c)), c, last, out);
+                    return true;
+                }
+                let cut = Cut { digit: partial, above: digits.above };
+                let Some(interval) = self.starting_before(c, cut) else {
+                    return self.retreat(&digits, c, last, out);
+                };
+                let prefix = prefix_of(digits.before(c));
+                if self.compare(c, interval.high, cut).is_lt() {
+                    self.enter_high(prefix, c, interval, last, out);
+                } else {
+                    match c == last {
+                        true => self.set_place(&mut out.first, &prefix, interval.low),
+                        false => out.first.assign(place),
+                    }
+                    out.after.assign(place);
+                }
+                return true;
+            };
+            let is_end = c + 1 == digits.count && digits.partial == 0;
+            // Everything that begins with these digits is before the place, if it is behind them.
+            let cut = Cut { digit, above: true };
+            let Some(interval) = self.starting_before(c, cut) else {
+                return self.retreat(&digits, c, last, out);
+            };
+            let mut prefix = prefix_of(digits.before(c));
+            if self.compare(c, interval.high, cut).is_lt() {
+                self.enter_high(prefix, c, interval, last, out);
+                return true;
+            }
+            if c == last {
+                self.set_place(&mut out.first, &prefix, interval.low);
+                out.after.assign(place);
+            } else if is_end && digits.above {
+                prefix.put(digit);
+                self.largest(prefix, c + 1, last, out);
+                return true;
+            }
+        }
+        true
+    }
+
+    fn null_rank(&self) -> bool {
+        true
+    }
+
+    fn wants_keys(&self) -> bool {
+        self.wants_keys
+    }
+}
