@@ -148,7 +148,7 @@ SELECT count(harness.compare('list', query, '{packed}', '{index,indexonly}', tru
 SELECT count(harness.sound('list', 'packed_idx'));
 SELECT * FROM harness.summary;
 SELECT * FROM harness.problem ORDER BY test, query LIMIT 20;
--- Too wide: the columns' bits, and a bit each for NULL, are more than 128.
+-- Too wide for lanes: the columns' bits, and a bit each for NULL, are more than 128.
 CREATE TABLE wide (a int8, b int8, u uuid, i int4, d date, t timestamp, x bool, m macaddr8);
 SELECT list, left(harness.outcome(format('CREATE INDEX ON wide USING fpbtree (%s)', list)), 5)
   FROM unnest('{"a, b","u, i","u, x","a, t","i, d, a","m, a","i, i, i, i","a, i, x"}'::text[]) list;

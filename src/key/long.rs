@@ -253,6 +253,12 @@ impl<'k> LongKey<'k> {
         LongKey { normal: &digits[..normal], value, above: false, tail, order }
     }
 
+    /// Whether the place is behind all keys that begin with its normal part.
+    #[inline]
+    pub(crate) fn is_behind_normal(&self) -> bool {
+        self.above && self.value.is_empty()
+    }
+
     /// How the place is ordered against an entry or a fence.
     pub fn compare(&self, stored: &Stored<'_>, tail: Tail) -> Ordering {
         let mut left = self.normal;
@@ -267,7 +273,7 @@ impl<'k> LongKey<'k> {
         if left.iter().any(|&byte| byte != 0) {
             return Ordering::Greater;
         }
-        if self.above && self.value.is_empty() {
+        if self.is_behind_normal() {
             return Ordering::Greater;
         }
         if stored.normal_length() > self.normal.len() {
@@ -289,7 +295,7 @@ impl<'k> LongKey<'k> {
         if left[length..].iter().any(|&byte| byte != 0) {
             return Ordering::Greater;
         }
-        if self.above && self.value.is_empty() {
+        if self.is_behind_normal() {
             return Ordering::Greater;
         }
         if rest[length..].iter().any(|&byte| byte != 0) {
@@ -314,9 +320,13 @@ impl<'k> LongKey<'k> {
                 };
             }
             let digit = &order.shape.digits[column];
-            // What cannot be a digit is noticed when the entry is read.
-            let (Some(a_length), Some(b_length)) = (digit.length(a), digit.length(b)) else {
-                return Ordering::Greater;
+            // A fence has as many digits as it takes. What cannot be one is noticed when the entry is read.
+            let Some(b_length) = digit.length(b) else { return Ordering::Greater };
+            let Some(a_length) = digit.length(a) else {
+                let telling = if digit.is_opaque() { normal_length(digit, b).min(b_length) } else { b_length };
+                let common = a.len().min(telling);
+                let side = if self.above { Ordering::Greater } else { Ordering::Less };
+                return a[..common].cmp(&b[..common]).then(side);
             };
             let ordered = if !digit.is_opaque() || a[0] != DigitShape::VALUE || b[0] != DigitShape::VALUE {
                 a[..a_length].cmp(&b[..b_length])
@@ -461,15 +471,12 @@ impl Kept {
         (self.above, self.tail) = (above, Tail::MIN);
     }
 
-    /// Takes a place that is not more than the first `length` bytes of a normal part past all keys that begin so: its
-    /// last byte that can be raised is. None if there is none.
-    pub fn raise_front(&mut self, stored: &Stored<'_>, length: usize) -> bool {
-        let Some(at) = (length..stored.normal_length().min(MOST_PARTS)).find(|&at| stored.byte(at) < u8::MAX) else {
-            return false;
-        };
+    /// Becomes a short place behind all keys with a normal part, which begins with at least `length` bytes of that.
+    pub fn raise_front(&mut self, stored: &Stored<'_>, length: usize) {
+        // The byte after the last is zero.
+        let at = (length..MOST_PARTS - 1).find(|&at| stored.byte(at) < u8::MAX).unwrap_or(MOST_PARTS - 1);
         self.keep_front(stored, at + 1);
-        self.bytes[at] += 1;
-        true
+        self.bytes[at] = self.bytes[at].saturating_add(1);
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn repacked_nodes(bytes: &PageBytes, layout: &Layout, total: usize, c
         return (total < layout.nodes * (layout.capacity - 2)).then_some(layout.nodes);
     }
     let cells = long::live_cells(bytes, layout);
-    let nodes = layout.spread_nodes(total, cells);
+    let nodes = layout.spread_nodes(total, cells).max(1);
     let used = (layout.first_node_line() + nodes * layout.x) * LINE + cells;
     (total < nodes * (layout.capacity - 1) && used + cell + WORTH_A_REPACK <= SPACE_END).then_some(nodes)
 }

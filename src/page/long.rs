@@ -278,8 +278,8 @@ impl Long {
         order: Option<LongOrder<'_>>,
     ) {
         let common = last.key.common(&first.key);
-        if common < prefix && fence.raise_front(&last.key, prefix) {
-            return;
+        if common < prefix {
+            return fence.raise_front(&last.key, prefix);
         }
         set_separator(fence, last, first, 0, order);
     }
@@ -388,11 +388,13 @@ impl KeySpace for Long {
         if order.is_ne() {
             return Err(order);
         }
-        if length < prefix.len() && (key.above || prefix[length..].iter().any(|&byte| byte != 0)) {
-            return Err(if key.above && key.value.is_empty() { Ordering::Greater } else { Ordering::Less });
+        let missing = &prefix[length..];
+        match key.is_behind_normal() {
+            true if !missing.is_empty() => Err(Ordering::Greater),
+            true => Ok(lane_at(key.normal, prefix.len(), u8::MAX)),
+            false if missing.iter().any(|&byte| byte != 0) => Err(Ordering::Less),
+            false => Ok(lane_at(key.normal, prefix.len(), 0)),
         }
-        let filler = if key.above && key.value.is_empty() { u8::MAX } else { 0 };
-        Ok(lane_at(key.normal, prefix.len(), filler))
     }
 
     #[inline]

@@ -73,31 +73,20 @@ pub fn compare_cuts(
     a: Cut<'_>,
     b: Cut<'_>,
 ) -> Ordering {
-    let digits = || {
-        let values = a.digit.first() == Some(&DigitShape::VALUE) && b.digit.first() == Some(&DigitShape::VALUE);
-        let whole = |cut: Cut<'_>| shape.digits()[column].length(cut.digit) == Some(cut.digit.len());
-        match order {
-            Some(order) if values && shape.digits()[column].is_opaque() && whole(a) && whole(b) => {
-                order.columns.compare(column, a.digit, b.digit)
-            }
-            _ => {
-                let length = a.digit.len().min(b.digit.len());
-                a.digit[..length].cmp(&b.digit[..length])
-            }
-        }
-    };
-    match digits() {
-        // One begins with the other, or opaque ones are equal.
-        Ordering::Equal if a.is_whole() && b.is_whole() && shape.digits()[column].is_opaque() => a.above.cmp(&b.above),
-        Ordering::Equal => match a.digit.len().cmp(&b.digit.len()) {
-            Ordering::Less if a.above => Ordering::Greater,
-            Ordering::Less => Ordering::Less,
-            Ordering::Greater if b.above => Ordering::Less,
-            Ordering::Greater => Ordering::Greater,
-            Ordering::Equal => a.above.cmp(&b.above),
-        },
-        ordered => ordered,
+    let digit = &shape.digits()[column];
+    let is_value = |cut: Cut<'_>| cut.digit.first() == Some(&DigitShape::VALUE);
+    let is_opaque_value = |cut| digit.is_opaque() && is_value(cut) && digit.length(cut.digit) == Some(cut.digit.len());
+    if let Some(order) = order.filter(|_| is_opaque_value(a) && is_opaque_value(b)) {
+        return order.columns.compare(column, a.digit, b.digit).then(a.above.cmp(&b.above));
     }
+    let length = a.digit.len().min(b.digit.len());
+    a.digit[..length].cmp(&b.digit[..length]).then_with(|| match a.digit.len().cmp(&b.digit.len()) {
+        // One begins with the other.
+        Ordering::Less if a.above => Ordering::Greater,
+        Ordering::Greater if b.above => Ordering::Less,
+        Ordering::Equal => a.above.cmp(&b.above),
+        ordered => ordered,
+    })
 }
 
 /// The keys a scan wants. Each column's intervals are ascending and disjoint.

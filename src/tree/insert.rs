@@ -140,6 +140,9 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let key = K::key_of(entry, self.order);
         let before = page.rank(page.locate(key));
         let total = page.entries() + 1;
+        if total < 2 {
+            return Err(Error::Corrupt { block, what: "page is full without an entry" });
+        }
         let entries = || page.iter().map(K::shorten);
         let all = || entries().take(before).chain([K::shorten(*entry)]).chain(entries().skip(before));
         let appends = !is_link(page.right()) && before + 1 == total;

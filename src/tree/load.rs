@@ -26,8 +26,8 @@ pub trait Batch<K: KeySpace> {
     fn entry(&self, index: usize) -> Entry<'_, K>;
     /// Becomes the fence between two neighbours of a level, of which the first ends this page.
     fn set_fence(&self, fence: &mut K::Kept, level: u8, last: &Entry<'_, K>, next: &Entry<'_, K>, order: K::Order<'_>);
-    /// Forgets the first entries.
-    fn drop_front(&mut self, count: usize);
+    /// Forgets the first entries. The others' page begins at `low`.
+    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &K::Kept);
 }
 
 /// One level's page being filled.
@@ -93,27 +93,25 @@ impl<K: Loadable> Loader<K> {
         write: &mut dyn FnMut(Block, &PageBytes),
     ) {
         let fill = if at == 0 { self.fill } else { INNER_FILL };
-        let level = &mut self.levels[at];
-        if level.batch.push(geometry, at as u8, fill, &level.low, entry) {
-            return;
+        loop {
+            let level = &mut self.levels[at];
+            if level.batch.push(geometry, at as u8, fill, &level.low, entry) {
+                return;
+            }
+            let count = level.batch.len();
+            self.close(at, geometry, order, count, Some(entry), write);
         }
-        let mut fence = K::FIRST;
-        let count = level.batch.len();
-        level.batch.set_fence(&mut fence, at as u8, &level.batch.entry(count - 1), entry, order);
-        self.close(at, geometry, order, count, &fence, write);
-        let level = &mut self.levels[at];
-        let fits = level.batch.push(geometry, at as u8, fill, &level.low, entry);
-        debug_assert!(fits, "an entry fits an empty page");
     }
 
-    /// Writes a page of the first `count` entries collected; the next one of its level begins at `fence`.
+    /// Writes a page of the first `count` entries collected, or of fewer if its upper fence leaves no room for as many.
+    /// `next` is the entry behind those collected.
     fn close(
         &mut self,
         at: usize,
         geometry: &Geometry,
         order: K::Order<'_>,
         count: usize,
-        fence: &K::Kept,
+        next: Option<&Entry<'_, K>>,
         write: &mut dyn FnMut(Block, &PageBytes),
     ) {
         if self.levels[at].block == NO_BLOCK {
@@ -122,13 +120,23 @@ impl<K: Loadable> Loader<K> {
             self.height = self.height.max(at + 2);
         }
         let right = self.take_block();
-        let page = self.page(at, geometry, count, right, fence).expect("a page was filled to what it has room for");
+        let mut fence = K::FIRST;
+        let page_of = |count: usize| {
+            let batch = &self.levels[at].batch;
+            let last = batch.entry(count - 1);
+            match next {
+                Some(next) if count == batch.len() => batch.set_fence(&mut fence, at as u8, &last, next, order),
+                _ => batch.set_fence(&mut fence, at as u8, &last, &batch.entry(count), order),
+            }
+            Some((self.page(at, geometry, count, right, &fence)?, count))
+        };
+        let (page, count) = (1..=count).rev().find_map(page_of).expect("an entry and two fences fit a page");
         let level = &mut self.levels[at];
         write(level.block, &page);
         let (low, block) = (level.low, level.block);
         (level.left, level.block) = (level.block, right);
-        K::assign(&mut level.low, fence);
-        level.batch.drop_front(count);
+        K::assign(&mut level.low, &fence);
+        level.batch.drop_front(geometry, at as u8, count, &level.low);
         self.add_to(at + 1, geometry, order, &K::downlink(&low, block), write);
     }
 
@@ -152,7 +160,7 @@ impl<K: Loadable> Loader<K> {
             let count = self.levels[at].batch.len();
             let Some(page) = self.page(at, geometry, count, NO_BLOCK, &K::LAST) else {
                 // The last page has no upper fence, and keys that had much in common with it take more without.
-                self.halve(at, geometry, order, write);
+                self.close(at, geometry, order, count / 2, None, write);
                 continue;
             };
             if at + 1 == self.height {
@@ -164,15 +172,6 @@ impl<K: Loadable> Loader<K> {
             self.add_to(at + 1, geometry, order, &K::downlink(&low, block), write);
             at += 1;
         }
-    }
-
-    /// Writes a page of half the entries collected.
-    fn halve(&mut self, at: usize, geometry: &Geometry, order: K::Order<'_>, write: &mut dyn FnMut(Block, &PageBytes)) {
-        let batch = &self.levels[at].batch;
-        let keep = (batch.len() / 2).max(1);
-        let mut fence = K::FIRST;
-        batch.set_fence(&mut fence, at as u8, &batch.entry(keep - 1), &batch.entry(keep), order);
-        self.close(at, geometry, order, keep, &fence, write);
     }
 }
 
@@ -212,7 +211,7 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
         *fence = Key::new(next.key, tail);
     }
 
-    fn drop_front(&mut self, count: usize) {
+    fn drop_front(&mut self, _geometry: &Geometry, _level: u8, count: usize, _low: &Key<L>) {
         self.entries.copy_within(count..self.count, 0);
         self.count -= count;
     }
@@ -272,9 +271,8 @@ impl Batch<Long> for LongBatch {
     fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &Kept, entry: &Entry<'_, Long>) -> bool {
         let layout = geometry.layout(level);
         let (normal, extra) = (entry.key.normal_length(), entry.key.extra.len());
+        let common = common(level, low, entry);
         let low = low.stored();
-        // An inner page's upper fence is a key that is not known yet, and need not share anything.
-        let common = if level == 0 { low.common(&entry.key).min(low.normal_length()) } else { 0 };
         let prefix = if self.count == 0 { common } else { common.min(self.prefix) };
         let repeated = self.is_repeated(entry);
         let before = if prefix == self.prefix { self.cells } else { self.cells_under(geometry, level, prefix) };
@@ -283,8 +281,9 @@ impl Batch<Long> for LongBatch {
         let fences =
             layout.cell_size(low.normal_length(), low.extra.len()) + layout.cell_size(normal.max(last) + 1, extra);
         let needed = if repeated { 0 } else { normal + extra };
-        let fits = layout.has_room(self.count + 1, before + own + fences, if self.count < 2 { 100 } else { fill });
-        if !fits && self.count > 0 || self.used + needed > ARENA {
+        // Two always fit, or there would be no end of levels.
+        let fits = self.count < 2 || layout.has_room(self.count + 1, before + own + fences, fill);
+        if !fits || self.used + needed > ARENA {
             return false;
         }
         let at = if repeated { self.records[self.count - 1].at } else { self.used as u32 };
@@ -325,7 +324,7 @@ impl Batch<Long> for LongBatch {
         }
     }
 
-    fn drop_front(&mut self, count: usize) {
+    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &Kept) {
         self.records.copy_within(count..self.count, 0);
         self.count -= count;
         let start = if self.count == 0 { self.used } else { self.records[0].at as usize };
@@ -334,9 +333,17 @@ impl Batch<Long> for LongBatch {
         for record in &mut self.records[..self.count] {
             record.at -= start as u32;
         }
-        // Of what is left the next page's low fence may have less in common.
-        (self.prefix, self.cells) = (0, 0);
+        let common = |index: usize| common(level, low, &self.entry(index));
+        self.prefix = (0..self.count).map(common).min().unwrap_or(0);
+        self.cells = self.cells_under(geometry, level, self.prefix);
     }
+}
+
+/// How much an entry has in common with its page's low fence. Nothing in an inner page: its upper fence is a key that is
+/// not known yet, and need not share anything.
+fn common(level: u8, low: &Kept, entry: &Entry<'_, Long>) -> usize {
+    let low = low.stored();
+    if level == 0 { low.common(&entry.key).min(low.normal_length()) } else { 0 }
 }
 
 const _: () = assert!(ARENA > 4 * MOST_PARTS);

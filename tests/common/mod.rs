@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod long;
+
 use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
 use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta, Shape};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};

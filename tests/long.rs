@@ -1,0 +1,300 @@
+//! Keys that are byte strings: trees against a sorted map of rows, scans against a filter of it.
+
+mod common;
+
+use common::long::*;
+use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
+use fpbtree_engine::key::long::MOST_KEY;
+use fpbtree_engine::page::Long;
+use fpbtree_engine::scan::{Cursor, Direction, LongSelection, Matches};
+use fpbtree_engine::store::PageStore;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const ROOM: usize = 6000;
+
+fn column(kind: DigitKind) -> DigitShape {
+    DigitShape { kind, descending: false, nulls_first: false }
+}
+
+/// A bed of random taste: small pages and short keys, or those an index gets.
+fn random_bed(random: &mut StdRng) -> LongBed {
+    let is_small = random.random_ratio(2, 3);
+    let taste = Taste::random(random, if is_small { SMALL_KEY } else { MOST_KEY });
+    let carries = taste.shape.has_extra();
+    LongBed::new(taste, if is_small { small(carries) } else { normal(carries) }, ROOM)
+}
+
+#[test]
+fn rows_come_and_go() {
+    for seed in 0..60 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut bed = random_bed(&mut random);
+        let mut number = 0;
+        for wave in 0..4 {
+            for _ in 0..random.random_range(1..700) {
+                number += 1;
+                let row = bed.taste.random_row(&mut random, number);
+                bed.insert(row);
+            }
+            bed.check();
+            let (salt, percent) = (random.random::<u64>(), [30, 95, 100, 5][wave]);
+            bed.vacuum(|tail| {
+                (tail.position().raw() ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < percent * (1 << 32) / 100
+            });
+            bed.check();
+        }
+        bed.vacuum(|_| true);
+        bed.check();
+    }
+}
+
+#[test]
+fn ascending_and_descending_rows() {
+    for seed in 0..30 {
+        let mut random = StdRng::seed_from_u64(1000 + seed);
+        let mut bed = random_bed(&mut random);
+        let count = random.random_range(1..1500);
+        let mut rows: Vec<Row> = (0..count).map(|number| bed.taste.random_row(&mut random, number)).collect();
+        rows.sort_by_key(|row| row.place(&bed.taste.columns));
+        if seed % 2 == 0 {
+            rows.reverse();
+        }
+        for row in rows {
+            bed.insert(row);
+        }
+        bed.check();
+    }
+}
+
+#[test]
+fn loads_of_every_fill() {
+    for seed in 0..80 {
+        let mut random = StdRng::seed_from_u64(2000 + seed);
+        let is_small = random.random_ratio(1, 2);
+        let taste = Taste::random(&mut random, if is_small { SMALL_KEY } else { MOST_KEY });
+        let carries = taste.shape.has_extra();
+        let geometry = if is_small { small(carries) } else { normal(carries) };
+        let count = [0, 1, 2, 3, 20, 300, 3000][random.random_range(0..7)];
+        let rows: Vec<Row> = (0..count).map(|number| taste.random_row(&mut random, number)).collect();
+        let fill = [10, 50, 70, 90, 100][random.random_range(0..5)];
+        let mut bed = LongBed::loaded(taste, geometry, fill, rows, ROOM);
+        bed.check();
+        assert_eq!(bed.tree().census().unwrap().free_pages, 0);
+        for number in 0..random.random_range(0..500) {
+            let row = bed.taste.random_row(&mut random, 1_000_000 + number);
+            bed.insert(row);
+        }
+        bed.vacuum(|tail| tail.block().is_multiple_of(2));
+        bed.check();
+    }
+}
+
+/// Whatever the keys, a page has room for two of the longest and its fences.
+#[test]
+fn the_longest_keys_fit() {
+    for kind in [DigitKind::Text, DigitKind::Opaque { prefix: 30, value: ValueLength::Variable }] {
+        for seed in 0..6 {
+            let mut random = StdRng::seed_from_u64(3000 + seed);
+            let taste = Taste::new(vec![column(kind)], [0, 100][seed as usize % 2], MOST_KEY, &[], 1);
+            let carried = 100 * (seed as usize % 2);
+            let mut rows = Vec::new();
+            for number in 0..200 {
+                // Alike but for one byte somewhere; digits of exactly the most bytes, or one less.
+                let overhead = digit_of(taste.columns.0[0], &Value::Bytes(vec![b'k'; 1000])).len() - 1000;
+                let length = MOST_KEY - overhead - carried - random.random_range(0..2);
+                let mut bytes = vec![b'k'; length];
+                bytes[random.random_range(0..length)] = random.random_range(1..=255);
+                rows.push(taste.row(vec![Value::Bytes(bytes)], number));
+            }
+            let carries = taste.shape.has_extra();
+            LongBed::loaded(taste.clone(), normal(carries), 90, rows.clone(), 0).check();
+            let mut bed = LongBed::new(taste, normal(carries), ROOM);
+            for row in shuffled(&mut random, rows) {
+                bed.insert(row);
+            }
+            bed.check();
+            bed.vacuum(|tail| tail.offset() % 3 > 0);
+            bed.check();
+        }
+    }
+}
+
+/// What an index takes for each entry when it was loaded.
+fn bytes_an_entry(taste: Taste, rows: Vec<Row>) -> f64 {
+    let count = rows.len() as f64;
+    let carries = taste.shape.has_extra();
+    let bed = LongBed::loaded(taste, normal(carries), 90, rows, 10);
+    bed.check();
+    f64::from(bed.store.block_count()) * 8192.0 / count
+}
+
+#[test]
+fn what_keys_have_in_common_is_stored_once() {
+    let taste = Taste::new(vec![column(DigitKind::Text)], 0, MOST_KEY, &[], 1);
+    let mut random = StdRng::seed_from_u64(4000);
+    let row = |text: String, number| taste.row(vec![Value::Bytes(text.into_bytes())], number);
+    let urls = (0..50_000u64).map(|number| {
+        row(format!("https://www.example.com/archive/2024/articles/by-number/page?id={number:08}"), number)
+    });
+    let size = bytes_an_entry(taste.clone(), urls.collect());
+    assert!(size < 24.0, "{size} bytes for a URL whose first 60 bytes are common");
+    let few = (0..50_000u64).map(|number| row(format!("https://www.example.com/section/{}", number / 500), number));
+    let size = bytes_an_entry(taste.clone(), few.collect());
+    assert!(size < 21.0, "{size} bytes for a key that 500 rows share");
+    let digests = (0..50_000u64).map(|number| row(format!("{:032x}", random.random::<u128>()), number));
+    let size = bytes_an_entry(taste.clone(), digests.collect());
+    assert!(size < 50.0, "{size} bytes for 32 random hexadecimal digits");
+}
+
+/// A random selection of a bed's rows, as conditions on some columns.
+fn wishes(random: &mut StdRng, bed: &LongBed, rows: &[Row]) -> Vec<Option<Wish>> {
+    (0..bed.taste.columns.0.len()).map(|c| Wish::random(random, &bed.taste, c, rows)).collect()
+}
+
+fn holds(bed: &LongBed, wishes: &[Option<Wish>], row: &Row) -> bool {
+    let mut columns = wishes.iter().zip(&bed.taste.columns.0).zip(&row.values);
+    columns.all(|((wish, digit), value)| wish.as_ref().is_none_or(|wish| wish.holds(*digit, value)))
+}
+
+/// Makes a selection of wishes and hands it on.
+fn with_selection<R>(bed: &LongBed, wishes: &[Option<Wish>], then: impl FnOnce(&LongSelection<'_>) -> R) -> R {
+    let digits: Vec<_> = wishes
+        .iter()
+        .zip(&bed.taste.columns.0)
+        .map(|(wish, digit)| wish.as_ref().map(|wish| wish.digits(*digit)).unwrap_or_default())
+        .collect();
+    let intervals: Vec<_> =
+        wishes.iter().zip(&digits).map(|(wish, digits)| wish.as_ref().map(|wish| wish.intervals(digits))).collect();
+    let mut selection = LongSelection::new(&bed.taste.shape, bed.taste.order());
+    for (c, intervals) in intervals.iter().enumerate() {
+        if let Some(intervals) = intervals {
+            selection.set(c, intervals);
+        }
+    }
+    then(&selection)
+}
+
+#[test]
+fn conditions_select_what_a_filter_does() {
+    for seed in 0..120 {
+        let mut random = StdRng::seed_from_u64(5000 + seed);
+        let mut bed = random_bed(&mut random);
+        for number in 0..random.random_range(0..600) {
+            let row = bed.taste.random_row(&mut random, number);
+            bed.insert(row);
+        }
+        bed.check();
+        let rows: Vec<Row> = bed.model.values().cloned().collect();
+        for _ in 0..50 {
+            let wishes = wishes(&mut random, &bed, &rows);
+            let mut expected: Vec<_> = rows.iter().filter(|row| holds(&bed, &wishes, row)).collect();
+            with_selection(&bed, &wishes, |selection| {
+                let context = || format!("seed {seed}: {:?} {wishes:?}", bed.taste.columns);
+                let tails = |rows: &[&Row]| rows.iter().map(|row| row.tail).collect::<Vec<_>>();
+                assert!(scan(&bed, selection, Direction::Forward) == tails(&expected), "{}", context());
+                expected.reverse();
+                assert!(scan(&bed, selection, Direction::Backward) == tails(&expected), "backward, {}", context());
+                let keys: Vec<_> =
+                    expected.iter().map(|row| (row.digits.clone(), row.extra.clone(), row.tail)).collect();
+                assert!(scan_keys(&bed, selection, Direction::Backward) == keys, "keys, {}", context());
+            });
+        }
+    }
+}
+
+#[test]
+fn scans_turn_between_pages() {
+    for seed in 0..40 {
+        walk(6000 + seed, false);
+    }
+}
+
+#[test]
+fn scans_and_turns_survive_changes_between_pages() {
+    for seed in 0..40 {
+        walk(7000 + seed, true);
+    }
+}
+
+/// Rows that pass have odd offsets.
+fn stays(row: &Row) -> bool {
+    row.tail.offset() % 3 > 0
+}
+
+/// Walks to and fro through what a selection finds. The rows that stay come in order, each when its turn is.
+fn walk(seed: u64, changes: bool) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut bed = random_bed(&mut random);
+    for number in 0..500 {
+        let row = bed.taste.random_row(&mut random, number);
+        bed.insert(row);
+    }
+    let all: Vec<Row> = bed.model.values().cloned().collect();
+    for round in 0..12 {
+        let mut wishes = wishes(&mut random, &bed, &all);
+        if round == 0 {
+            wishes.fill(None);
+        }
+        let possible: Vec<_> = all.iter().filter(|row| holds(&bed, &wishes, row)).map(|row| row.tail).collect();
+        let stable: Vec<_> = all
+            .iter()
+            .filter(|row| (!changes || stays(row)) && bed.model.contains_key(&row.place(&bed.taste.columns)))
+            .filter(|row| holds(&bed, &wishes, row))
+            .map(|row| row.tail)
+            .collect();
+        let mut matches = Box::new(Matches::new());
+        let mut cursor = Cursor::<Long>::new(if random.random() { Direction::Forward } else { Direction::Backward });
+        let start = if cursor.direction() == Direction::Forward { 0 } else { stable.len() };
+        // The stable rows read last, as a range of their indexes.
+        let (mut from, mut to) = (start, start);
+        let turns = random.random_range(1..10);
+        for _ in 0..40 {
+            if changes && random.random_ratio(1, 2) {
+                change(&mut random, &mut bed, &all);
+            }
+            for _ in 0..random.random_range(0..10) / turns {
+                cursor.turn();
+            }
+            let read = with_selection(&bed, &wishes, |selection| {
+                cursor.read_page(bed.tree(), selection, false, &mut matches).unwrap()
+            });
+            if let Some(pin) = read {
+                bed.store.unpin(pin);
+            }
+            assert!(bed.store.is_quiet());
+            let mut found = matches.tails().to_vec();
+            let is_end = found.is_empty();
+            if cursor.direction() == Direction::Backward {
+                found.reverse();
+            }
+            assert!(found.iter().all(|tail| possible.contains(tail)), "seed {seed}: an unwanted row");
+            found.retain(|tail| stable.contains(tail));
+            (from, to) = match cursor.direction() {
+                Direction::Forward => (to, to + found.len()),
+                Direction::Backward => (from - found.len().min(from), from),
+            };
+            assert_eq!(found, stable[from..to.min(stable.len())], "seed {seed}: {:?}", bed.taste.columns);
+            let end = if cursor.direction() == Direction::Forward { stable.len() } else { 0 };
+            assert!(!is_end || (from, to) == (end, end), "seed {seed}");
+            if is_end && random.random() {
+                break;
+            }
+        }
+    }
+    bed.check();
+}
+
+/// Rows that need not stay come and go, new leaves with them.
+fn change(random: &mut StdRng, bed: &mut LongBed, all: &[Row]) {
+    if random.random_ratio(1, 3) {
+        let part = random.random_range(0..5);
+        bed.vacuum(|tail| tail.offset() % 3 == 0 && u32::from(tail.offset()) % 5 != part);
+    } else {
+        for row in all.iter().filter(|row| !stays(row)) {
+            if random.random_ratio(1, 4) && !bed.model.contains_key(&row.place(&bed.taste.columns)) {
+                bed.insert(row.clone());
+            }
+        }
+    }
+}
