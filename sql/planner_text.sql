@@ -26,7 +26,7 @@ VACUUM ANALYZE fp.w, bt.w, fp.k, bt.k;
 SELECT * FROM bt.beside('SELECT id FROM w WHERE c LIKE ''abc%''');
 SELECT * FROM bt.beside('SELECT id FROM w WHERE p LIKE ''abc%''');
 SELECT * FROM bt.beside('SELECT id FROM w WHERE p LIKE ''abc_e%9''');
-SELECT * FROM bt.beside('SELECT count(*) FROM w WHERE p LIKE ''%abc''');
+SELECT * FROM bt.beside('SELECT id FROM w WHERE p LIKE ''%abc''');
 SELECT * FROM bt.beside('SELECT id FROM w WHERE p LIKE ''a\_bc%''');
 SELECT * FROM bt.beside('SELECT id FROM w WHERE p LIKE ''c4ca4238a0b923820dcc509a6f75849b''');
 SELECT * FROM bt.beside('SELECT id FROM w WHERE v LIKE ''abc%''');

@@ -164,8 +164,12 @@ fn with_selection<R>(bed: &LongBed, wishes: &[Option<Wish>], then: impl FnOnce(&
         .zip(&bed.taste.columns.0)
         .map(|(wish, digit)| wish.as_ref().map(|wish| wish.digits(*digit)).unwrap_or_default())
         .collect();
-    let intervals: Vec<_> =
-        wishes.iter().zip(&digits).map(|(wish, digits)| wish.as_ref().map(|wish| wish.intervals(digits))).collect();
+    let intervals: Vec<_> = wishes
+        .iter()
+        .zip(&digits)
+        .enumerate()
+        .map(|(c, (wish, digits))| wish.as_ref().map(|wish| wish.intervals(&bed.taste, c, digits)))
+        .collect();
     let mut selection = LongSelection::new(&bed.taste.shape, bed.taste.order());
     for (c, intervals) in intervals.iter().enumerate() {
         if let Some(intervals) = intervals {

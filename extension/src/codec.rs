@@ -12,6 +12,7 @@ use fpbtree_engine::key::ColumnType;
 use fpbtree_engine::key::digit::{Buffer, Decimal, DecimalClass, DigitKind, DigitShape, ValueLength};
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
+use crate::abbreviation::{self, Abbreviation};
 use crate::column;
 use crate::server::raw::{palloc0, pfree};
 
@@ -131,6 +132,8 @@ pub struct Codec {
     pub collation: Oid,
     reader: Reader,
     image: Image,
+    /// Makes an opaque digit's prefix.
+    abbreviation: Option<Abbreviation>,
 }
 
 impl Codec {
@@ -146,13 +149,27 @@ impl Codec {
             let option = *(*rel).rd_indoption.add(column);
             let reader = Reader::of(order, collation);
             let image = Image::of(rel, column);
+            let abbreviation = match reader {
+                Reader::Opaque => Abbreviation::of(order, collation),
+                _ => None,
+            };
+            let prefix = if abbreviation.is_some() { abbreviation::LENGTH as u8 } else { 0 };
             let shape = DigitShape {
-                kind: reader.kind().unwrap_or_else(|| image.kind()),
+                kind: reader.kind().unwrap_or_else(|| image.kind(prefix)),
                 descending: option & OPTION_DESCENDING != 0,
                 nulls_first: option & OPTION_NULLS_FIRST != 0,
             };
-            Codec { shape, collation, reader, image }
+            Codec { shape, collation, reader, image, abbreviation }
         }
+    }
+
+    /// The same without a prefix: a column behind an opaque one, where no prefix is compared.
+    pub fn without_prefix(self) -> Codec {
+        let kind = match self.shape.kind {
+            DigitKind::Opaque { value, .. } => DigitKind::Opaque { prefix: 0, value },
+            kind => kind,
+        };
+        Codec { shape: DigitShape { kind, ..self.shape }, abbreviation: None, ..self }
     }
 
     /// The type whose fields the digits are, if its values fit a lane.
@@ -224,7 +241,10 @@ impl Codec {
                 Reader::Interval => interval::put(shape, value, key, rest),
                 Reader::Bits => with_content(value, |stored| bits::put(shape, stored, key)),
                 Reader::Inet => with_content(value, |stored| inet::put(shape, stored, key)),
-                Reader::Opaque => self.image.put(shape, value, key),
+                Reader::Opaque => match self.abbreviation {
+                    Some(abbreviation) => self.image.put(shape, &abbreviation.key(value), value, key),
+                    None => self.image.put(shape, &[], value, key),
+                },
             }
         }
     }
@@ -276,12 +296,11 @@ impl Codec {
         }
     }
 
-    /// The value of an opaque digit that is not NULL, to call the comparison function with: in place where its alignment
+    /// An opaque digit's value as the server's, to call the comparison function with: in place where its alignment
     /// allows it, else in `scratch`. None if the digit is damaged, or longer than a key can be.
     #[inline]
-    pub fn datum(&self, digit: &[u8], scratch: &mut Scratch) -> Option<Datum> {
-        let stored = self.shape.opaque_value(digit)?;
-        self.image.datum(stored, scratch)
+    pub fn datum(&self, value: &[u8], scratch: &mut Scratch) -> Option<Datum> {
+        self.image.datum(value, scratch)
     }
 }
 
@@ -300,7 +319,7 @@ impl Extra {
     pub unsafe fn of(rel: Relation, column: usize) -> Extra {
         // SAFETY: by this function's contract.
         let image = unsafe { Image::of(rel, column) };
-        Extra { shape: DigitShape { kind: image.kind(), descending: false, nulls_first: true }, image }
+        Extra { shape: DigitShape { kind: image.kind(0), descending: false, nulls_first: true }, image }
     }
 
     /// Puts a value into `rest`.
@@ -312,7 +331,7 @@ impl Extra {
             return self.shape.put_null(rest);
         }
         // SAFETY: by this function's contract.
-        unsafe { self.image.put(&self.shape, value, rest) };
+        unsafe { self.image.put(&self.shape, &[], value, rest) };
     }
 
     /// Takes a value off the front of `rest`, into the current memory context; whether it is NULL. None if the bytes are
@@ -382,7 +401,7 @@ impl Image {
         }
     }
 
-    fn kind(self) -> DigitKind {
+    fn kind(self, prefix: u8) -> DigitKind {
         let value = match self.length {
             Self::VARLENA if self.packable => ValueLength::Variable,
             Self::VARLENA => ValueLength::Long,
@@ -392,7 +411,7 @@ impl Image {
                 Err(_) => ValueLength::Long,
             },
         };
-        DigitKind::Opaque { prefix: 0, value }
+        DigitKind::Opaque { prefix, value }
     }
 
     /// Whether a value of fixed length has one in front nevertheless: it is longer than a kind can say.
@@ -400,18 +419,18 @@ impl Image {
         self.length > u8::MAX.into()
     }
 
-    unsafe fn put<const N: usize>(self, shape: &DigitShape, value: Datum, buffer: &mut Buffer<N>) {
+    unsafe fn put<const N: usize>(self, shape: &DigitShape, prefix: &[u8], value: Datum, buffer: &mut Buffer<N>) {
         // SAFETY: a value of the column, which is stored so.
         unsafe {
             match self.length {
-                Self::VARLENA => with_content(value, |content| shape.put_opaque(&[], content, buffer)),
+                Self::VARLENA => with_content(value, |content| shape.put_opaque(prefix, content, buffer)),
                 length if length < 0 => {
-                    shape.put_opaque(&[], CStr::from_ptr(value.cast_mut_ptr()).to_bytes(), buffer);
+                    shape.put_opaque(prefix, CStr::from_ptr(value.cast_mut_ptr()).to_bytes(), buffer);
                 }
                 length if self.by_value => {
-                    shape.put_opaque(&[], &value.value().to_le_bytes()[..length as usize], buffer);
+                    shape.put_opaque(prefix, &value.value().to_le_bytes()[..length as usize], buffer);
                 }
-                length => shape.put_opaque(&[], slice::from_raw_parts(value.cast_mut_ptr(), length as usize), buffer),
+                length => shape.put_opaque(prefix, slice::from_raw_parts(value.cast_mut_ptr(), length as usize), buffer),
             }
         }
     }

@@ -9,7 +9,7 @@ use pgrx::pg_sys::{
 
 use crate::column::SUPPORT_FUNCTIONS;
 use crate::server::raw;
-use crate::{build, index, insert, options, scan, vacuum};
+use crate::{build, cost, index, insert, options, scan, vacuum};
 
 /// Support function 5: options of an operator class.
 const OPTIONS_FUNCTION: u16 = 5;
@@ -39,7 +39,7 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amstorage: true,
     amclusterable: true,
     ampredlocks: true,
-    amcanparallel: false,
+    amcanparallel: true,
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     amcanbuildparallel: false,
     amcaninclude: true,
@@ -72,9 +72,9 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amendscan: Some(scan::amendscan),
     ammarkpos: Some(scan::ammarkpos),
     amrestrpos: Some(scan::amrestrpos),
-    amestimateparallelscan: None,
-    aminitparallelscan: None,
-    amparallelrescan: None,
+    amestimateparallelscan: Some(scan::parallel::amestimateparallelscan),
+    aminitparallelscan: Some(scan::parallel::aminitparallelscan),
+    amparallelrescan: Some(scan::parallel::amparallelrescan),
     #[cfg(feature = "pg18")]
     amtranslatestrategy: Some(raw::bttranslatestrategy),
     #[cfg(feature = "pg18")]
@@ -119,7 +119,7 @@ unsafe extern "C-unwind" fn amgettreeheight(rel: pg_sys::Relation) -> c_int {
     unsafe { tree_height(rel) }
 }
 
-/// Estimates a scan as btree would: it reads the same number of rows in the same order.
+/// Estimates a scan as btree would, as it reads the same rows in the same order; or less, if it can skip.
 #[allow(clippy::too_many_arguments)] // The server's signature.
 #[pg_guard]
 unsafe extern "C-unwind" fn amcostestimate(
@@ -142,6 +142,10 @@ unsafe extern "C-unwind" fn amcostestimate(
             raw::index_close(rel, pg_sys::NoLock as c_int);
         }
         raw::btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
+        let skipping = cost::skipping(root, &*path, loop_count, *startup_cost, *selectivity);
+        if let Some(skipping) = skipping.filter(|skipping| skipping.total < *total_cost) {
+            (*total_cost, *pages) = (skipping.total, skipping.pages);
+        }
     }
 }
 

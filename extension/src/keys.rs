@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 
 use fpbtree_engine::key::digit::Buffer;
-use fpbtree_engine::key::long::{ColumnOrder, LongOrder, LongShape, MOST_KEY, MOST_PARTS, Stored};
+use fpbtree_engine::key::long::{ColumnOrder, LongOrder, LongShape, MOST_KEY, MOST_PARTS, Room, Stored};
 use fpbtree_engine::key::{KeyShape, Lane, Tail};
 use fpbtree_engine::page::{Entry, Long, Shape};
 use fpbtree_engine::scan::Scannable;
@@ -223,8 +223,11 @@ impl LongColumns {
             let keys = (*(*rel).rd_index).indnkeyatts as usize;
             let all = (*(*rel).rd_index).indnatts as usize;
             let mut codecs = [Codec::of(rel, 0); KeyShape::MAX_COLUMNS];
+            let mut is_opaque = false;
             for (c, codec) in codecs.iter_mut().enumerate().take(keys) {
-                *codec = Codec::of(rel, c);
+                let found = Codec::of(rel, c);
+                *codec = if is_opaque { found.without_prefix() } else { found };
+                is_opaque |= found.shape.is_opaque();
             }
             let mut extras = [None; KeyShape::MAX_COLUMNS];
             for (c, extra) in extras.iter_mut().enumerate().take(all).skip(keys) {
@@ -265,6 +268,9 @@ impl LongColumns {
 impl ColumnOrder for LongColumns {
     fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
         let codec = &self.codecs[column];
+        if a == b {
+            return Ordering::Equal;
+        }
         let (mut first, mut second) = (Scratch::new(), Scratch::new());
         let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else { return Ordering::Less };
         // SAFETY: the operator class's function, on two values of its type.
@@ -332,11 +338,11 @@ impl Keyed for Long {
                     extra.put(*values.add(c), *nulls.add(c), &mut rest);
                 }
             }
-            let (value_at, normal) = columns.shape.parts(digits.as_slice());
+            let parts = columns.shape.parts(digits.as_slice());
+            let normal = parts.normal.len();
             let mut extra = Buffer::new();
-            if columns.shape.is_opaque() {
-                extra.put(&digits.as_slice()[value_at..]);
-            }
+            extra.put(parts.marker);
+            extra.put(parts.value);
             extra.put(rest.as_slice());
             let size = digits.len() + rest.len();
             if size > MOST_KEY {
@@ -357,7 +363,7 @@ impl Keyed for Long {
     }
 
     fn beyond(columns: &LongColumns, entry: &Entry<'_, Long>, place: &mut Self::Kept) -> Option<()> {
-        let mut room = [0; MOST_PARTS];
+        let mut room = Room::new();
         place.place(&columns.shape, columns.shape.join(&entry.key, &mut room)?, true);
         Some(())
     }
@@ -368,7 +374,7 @@ impl Keyed for Long {
         values: &mut [Datum],
         nulls: &mut [bool],
     ) -> bool {
-        let mut room = [0; MOST_PARTS];
+        let mut room = Room::new();
         let Some(mut digits) = columns.shape.join(&entry.key, &mut room) else { return false };
         let length = columns.shape.value_length(entry.key.extra);
         let Some(mut rest) = length.and_then(|length| entry.key.extra.get(length..)) else { return false };

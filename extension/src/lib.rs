@@ -4,10 +4,12 @@
 //! that wait, raise or run user code, are called raw ([`server`]), and no frame between such a call and the server owns
 //! a destructor it needs; what lives longer than a frame lives in a memory context.
 
+mod abbreviation;
 mod bounds;
 mod build;
 mod codec;
 mod column;
+mod cost;
 mod exact;
 mod functions;
 mod handler;

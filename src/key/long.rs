@@ -6,6 +6,7 @@
 //! stored; no two keys differ in them alone, because digits delimit themselves.
 
 use core::cmp::Ordering;
+use core::mem::MaybeUninit;
 
 use super::digit::{DigitKind, DigitShape};
 use super::{KeyShape, Tail};
@@ -68,45 +69,69 @@ impl LongShape {
         self.carries
     }
 
-    /// Where the value part of a key begins in its digits and the normal part ends; both in whole digits, or in the
-    /// digits there are.
-    pub fn parts(&self, digits: &[u8]) -> (usize, usize) {
+    /// The parts of a key, or of a place, given by digits. The value part begins with its first column's digit less the
+    /// prefix; a place among all values of that column has none.
+    pub fn parts<'d>(&self, digits: &'d [u8]) -> Parts<'d> {
         let mut at = 0;
         for digit in &self.digits()[..self.opaque_from as usize] {
             at += digit.length(&digits[at..]).unwrap_or(digits.len() - at);
         }
-        let normal = match self.digits().get(self.opaque_from as usize) {
-            Some(digit) => (at + normal_length(digit, &digits[at..])).min(digits.len()),
-            None => digits.len(),
+        let Some(digit) = self.digits().get(self.opaque_from as usize).filter(|_| at < digits.len()) else {
+            return Parts { normal: &digits[..at], marker: &[], value: &[] };
         };
-        (at, normal)
+        let (normal, value) = digits.split_at((at + normal_length(digit, &digits[at..])).min(digits.len()));
+        let is_value = digits[at] == DigitShape::VALUE;
+        let marker = if is_value && value.is_empty() { &[] } else { &digits[at..=at] };
+        Parts { normal, marker, value }
+    }
+
+    /// How many bytes of the first opaque column's digit at the front of `digits` belong to the normal part.
+    pub fn marker_and_prefix(&self, digits: &[u8]) -> usize {
+        self.digits().get(self.opaque_from as usize).map_or(0, |digit| normal_length(digit, digits))
+    }
+
+    /// How a column's digit is stored in the value part: that of the first without its prefix, which the normal part has.
+    fn value_digit(&self, column: usize) -> DigitShape {
+        let digit = self.digits[column];
+        match digit.kind {
+            DigitKind::Opaque { value, .. } if column == self.opaque_from as usize => {
+                DigitShape { kind: DigitKind::Opaque { prefix: 0, value }, ..digit }
+            }
+            _ => digit,
+        }
     }
 
     /// Bytes of the value part at the front of an entry's bytes behind its normal part.
     pub fn value_length(&self, extra: &[u8]) -> Option<usize> {
         let mut at = 0;
-        for digit in &self.digits()[self.opaque_from as usize..] {
-            at += digit.length(extra.get(at..)?)?;
+        for column in self.opaque_from as usize..self.count as usize {
+            at += self.value_digit(column).length(extra.get(at..)?)?;
         }
         Some(at)
     }
 
-    /// The digits of a whole key, put together again at the front of `out`, which is zero behind them. None if they are
-    /// damaged, or longer than any key.
-    pub fn join<'o>(&self, stored: &Stored<'_>, out: &'o mut [u8; MOST_PARTS]) -> Option<&'o [u8]> {
-        let normal = stored.copy_normal(out)?;
-        out[normal..].fill(0);
+    /// The digits of a whole key, put together again in `room`. None if they are damaged, or longer than any key.
+    pub fn join<'o>(&self, stored: &Stored<'_>, room: &'o mut Room) -> Option<&'o [u8]> {
+        let normal = stored.normal_length();
+        if normal > MOST_PARTS {
+            return None;
+        }
+        let out = room.zeroed(normal + PADDING);
+        stored.copy_from(0, &mut out[..normal]);
         let mut at = 0;
         for digit in &self.digits()[..self.opaque_from as usize] {
             at += digit.length(&out[at..])?;
         }
-        if self.is_opaque() {
-            let length = self.value_length(stored.extra)?;
-            out.get_mut(at..at + length)?.copy_from_slice(&stored.extra[..length]);
-            at += length;
-            out[at..].fill(0);
+        if let Some(digit) = self.digits().get(self.opaque_from as usize) {
+            at += normal_length(digit, &out[at..]);
+            let value = stored.extra.get(1..self.value_length(stored.extra)?)?;
+            if at > normal + PADDING || at + value.len() > Room::SIZE {
+                return None;
+            }
+            room.write(at, value);
+            at += value.len();
         }
-        out.get(..at)
+        Some(room.front(at))
     }
 
     /// Writes the columns to the front of `out`.
@@ -130,10 +155,22 @@ impl LongShape {
     }
 }
 
-/// Compares the digits of opaque columns.
+/// The parts of a key given by digits.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'d> {
+    /// The normal part.
+    pub normal: &'d [u8],
+    /// The value part's first byte, if it has any.
+    pub marker: &'d [u8],
+    /// The rest of the value part.
+    pub value: &'d [u8],
+}
+
+/// Compares the values of opaque columns.
 pub trait ColumnOrder {
-    /// How the value of `column` whose digit is `a`, of a key looked for, is ordered against the stored one whose digit
-    /// is `b`, in index order (DESC is taken care of here). Neither is NULL. May leave by unwinding or jumping.
+    /// How value `a` of `column`, of a key looked for, is ordered against the stored value `b`, in index order (DESC is
+    /// taken care of here). Both are as their digits store them, behind marker and prefix. May leave by unwinding or
+    /// jumping.
     fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering;
 }
 
@@ -246,13 +283,6 @@ impl<'k> LongKey<'k> {
         LongKey { normal: &[], value: &[], above: false, tail: Tail::MIN, order }
     }
 
-    /// The key of these digits, of all columns.
-    pub fn of(shape: &LongShape, digits: &'k [u8], tail: Tail, order: Option<LongOrder<'k>>) -> Self {
-        let (value_at, normal) = shape.parts(digits);
-        let value = if order.is_some() { &digits[value_at..] } else { &[] };
-        LongKey { normal: &digits[..normal], value, above: false, tail, order }
-    }
-
     /// Whether the place is behind all keys that begin with its normal part.
     #[inline]
     pub(crate) fn is_behind_normal(&self) -> bool {
@@ -319,7 +349,7 @@ impl<'k> LongKey<'k> {
                     Ordering::Less
                 };
             }
-            let digit = &order.shape.digits[column];
+            let digit = &order.shape.value_digit(column);
             // A fence has as many digits as it takes. What cannot be one is noticed when the entry is read.
             let Some(b_length) = digit.length(b) else { return Ordering::Greater };
             let Some(a_length) = digit.length(a) else {
@@ -331,7 +361,8 @@ impl<'k> LongKey<'k> {
             let ordered = if !digit.is_opaque() || a[0] != DigitShape::VALUE || b[0] != DigitShape::VALUE {
                 a[..a_length].cmp(&b[..b_length])
             } else {
-                order.columns.compare(column, &a[..a_length], &b[..b_length])
+                let front = normal_length(digit, a);
+                order.columns.compare(column, &a[front..a_length], &b[front..b_length])
             };
             if ordered.is_ne() {
                 return ordered;
@@ -347,13 +378,14 @@ impl<'k> LongKey<'k> {
         let order = self.order?;
         let (mut at, mut b) = (0, stored.extra);
         for column in order.shape.opaque_from as usize..order.shape.count as usize {
-            let digit = &order.shape.digits[column];
+            let digit = &order.shape.value_digit(column);
             let a = self.value.get(at..)?;
             let (a_length, b_length) = (digit.length(a)?, digit.length(b)?);
             let values = a[0] == DigitShape::VALUE && b[0] == DigitShape::VALUE;
             at += a_length;
             let differs = if digit.is_opaque() && values {
-                order.columns.compare(column, &a[..a_length], &b[..b_length]).is_ne()
+                let front = normal_length(digit, a);
+                order.columns.compare(column, &a[front..a_length], &b[front..b_length]).is_ne()
             } else {
                 a[..a_length] != b[..b_length]
             };
@@ -374,8 +406,52 @@ pub struct Kept {
     value: u16,
     above: bool,
     tail: Tail,
-    bytes: [u8; MOST_PARTS],
+    room: Room,
 }
+
+/// Bytes of which those at the front that are in use have been written, so that making one costs nothing.
+#[derive(Clone, Copy)]
+pub struct Room([MaybeUninit<u8>; Room::SIZE]);
+
+impl Room {
+    /// As much as a key's two parts can have, and the zeros a key cut short is taken to go on with.
+    pub const SIZE: usize = MOST_PARTS + PADDING;
+
+    /// Nothing written.
+    #[inline(always)]
+    pub const fn new() -> Room {
+        Room([MaybeUninit::uninit(); Self::SIZE])
+    }
+
+    /// Zeros at the front, to be written over.
+    ///
+    /// # Panics
+    /// If there is no room for so many.
+    #[inline]
+    pub fn zeroed(&mut self, length: usize) -> &mut [u8] {
+        let front = &mut self.0[..length];
+        front.fill(MaybeUninit::new(0));
+        // SAFETY: just written.
+        unsafe { front.assume_init_mut() }
+    }
+
+    /// Writes bytes at a place, all before which have been written.
+    #[inline]
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.0[at..at + bytes.len()].write_copy_of_slice(bytes);
+    }
+
+    /// The first bytes, which have been written.
+    #[inline]
+    pub fn front(&self, length: usize) -> &[u8] {
+        let front = &self.0[..length];
+        // SAFETY: every user of a room writes what it counts as in use.
+        unsafe { front.assume_init_ref() }
+    }
+}
+
+/// Zeros that a key cut short is taken to go on with: enough for a digit of fixed width in every column.
+pub const PADDING: usize = 18 * KeyShape::MAX_COLUMNS;
 
 impl core::fmt::Debug for Kept {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -385,23 +461,29 @@ impl core::fmt::Debug for Kept {
 
 impl Kept {
     /// The place before all keys.
-    pub const FIRST: Kept = Kept { normal: 0, value: 0, above: false, tail: Tail::MIN, bytes: [0; MOST_PARTS] };
+    pub const FIRST: Kept = Kept::new();
     /// The place behind all keys: no marker is as large.
     pub const LAST: Kept = {
         let mut last = Kept::FIRST;
         last.normal = 1;
-        last.bytes[0] = END_OF_KEYS;
+        last.room.0[0] = MaybeUninit::new(END_OF_KEYS);
         last
     };
 
+    /// The place before all keys, to become another.
+    #[inline(always)]
+    pub const fn new() -> Kept {
+        Kept { normal: 0, value: 0, above: false, tail: Tail::MIN, room: Room::new() }
+    }
+
     /// The normal part.
     pub fn normal(&self) -> &[u8] {
-        &self.bytes[..self.normal as usize]
+        self.room.front(self.normal as usize)
     }
 
     /// The value part.
     pub fn value(&self) -> &[u8] {
-        &self.bytes[self.normal as usize..][..self.value as usize]
+        &self.room.front(self.normal as usize + self.value as usize)[self.normal as usize..]
     }
 
     /// Behind all keys that begin so, rather than before them.
@@ -435,9 +517,9 @@ impl Kept {
     }
 
     /// Becomes the same as another.
+    #[inline]
     pub fn assign(&mut self, from: &Kept) {
-        let length = from.normal as usize + from.value as usize;
-        self.bytes[..length].copy_from_slice(&from.bytes[..length]);
+        self.room.write(0, from.room.front(from.normal as usize + from.value as usize));
         (self.normal, self.value, self.above, self.tail) = (from.normal, from.value, from.above, from.tail);
     }
 
@@ -447,27 +529,27 @@ impl Kept {
         let normal = stored.normal_length().min(MOST_PARTS);
         self.keep_front(stored, normal);
         let value = value.min(stored.extra.len()).min(MOST_PARTS - normal);
-        self.bytes[normal..normal + value].copy_from_slice(&stored.extra[..value]);
+        self.room.write(normal, &stored.extra[..value]);
         (self.value, self.tail) = (value as u16, tail.position());
     }
 
     /// Becomes the place before all keys that begin with the first `length` bytes of this one's normal part.
     pub fn keep_front(&mut self, stored: &Stored<'_>, length: usize) {
         let length = length.min(MOST_PARTS);
-        stored.copy_from(0, &mut self.bytes[..length]);
+        stored.copy_from(0, self.room.zeroed(length));
         (self.normal, self.value, self.above, self.tail) = (length as u16, 0, false, Tail::MIN);
     }
 
     /// Becomes a place given by digits of some columns.
     pub fn place(&mut self, shape: &LongShape, digits: &[u8], above: bool) {
-        let digits = &digits[..digits.len().min(MOST_KEY)];
-        let (value_at, normal) = shape.parts(digits);
-        let value = if shape.is_opaque() { &digits[value_at..] } else { &[] };
-        // A marker alone is a place among all values of its column, which the normal part is enough to tell.
-        let value = if value.len() > 1 || value.first().is_some_and(|&m| m != DigitShape::VALUE) { value } else { &[] };
-        self.bytes[..normal].copy_from_slice(&digits[..normal]);
-        self.bytes[normal..normal + value.len()].copy_from_slice(value);
-        (self.normal, self.value) = (normal as u16, value.len() as u16);
+        let Parts { normal, marker, value } = shape.parts(&digits[..digits.len().min(MOST_KEY)]);
+        // Zeros at the end go without saying, except where a place is behind all that begin with them.
+        let trimmed = normal.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let normal = if above { normal } else { &normal[..trimmed] };
+        self.room.write(0, normal);
+        self.room.write(normal.len(), marker);
+        self.room.write(normal.len() + marker.len(), value);
+        (self.normal, self.value) = (normal.len() as u16, (marker.len() + value.len()) as u16);
         (self.above, self.tail) = (above, Tail::MIN);
     }
 
@@ -476,7 +558,8 @@ impl Kept {
         // The byte after the last is zero.
         let at = (length..MOST_PARTS - 1).find(|&at| stored.byte(at) < u8::MAX).unwrap_or(MOST_PARTS - 1);
         self.keep_front(stored, at + 1);
-        self.bytes[at] = self.bytes[at].saturating_add(1);
+        let raised = stored.byte(at).saturating_add(1);
+        self.room.write(at, &[raised]);
     }
 }
 

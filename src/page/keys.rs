@@ -33,6 +33,8 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     /// Behind all keys.
     const LAST: Self::Kept;
 
+    /// A kept place to become another: making it costs next to nothing.
+    fn fresh() -> Self::Kept;
     /// Before all keys.
     fn first() -> &'static Self::Kept;
     /// Behind all keys.
@@ -133,6 +135,11 @@ impl<L: Lane> KeySpace for L {
 
     const FIRST: Key<L> = Key::MIN;
     const LAST: Key<L> = Key::MAX;
+
+    #[inline(always)]
+    fn fresh() -> Key<L> {
+        Key::MIN
+    }
 
     #[inline(always)]
     fn first() -> &'static Key<L> {

@@ -84,18 +84,101 @@ pub(super) fn put_cell(bytes: &mut PageBytes, layout: &Layout, lower: usize, res
 
 /// The two parts of the cell that begins at a byte, `None` if there can be none.
 fn checked_cell<'a>(bytes: &'a PageBytes, layout: &Layout, at: u16) -> Option<(&'a [u8], &'a [u8])> {
-    let mut at = at as usize;
+    let at = at as usize;
     if at == 0 {
         return Some((&[], &[]));
     }
-    if at < FIRST_LINE * LINE {
+    if !(FIRST_LINE * LINE..SPACE_END).contains(&at) {
         return None;
     }
-    let cells = &bytes[..SPACE_END];
+    parts_of_cell(&bytes[at..SPACE_END], layout.kind)
+}
+
+/// The two parts of a cell at the front of `cells`, `None` if there can be none.
+fn parts_of_cell(cells: &[u8], kind: LaneKind) -> Option<(&[u8], &[u8])> {
+    let mut at = 0;
     let rest = take_length(cells, &mut at)?;
-    let extra = if layout.kind == LaneKind::PrefixExtra { take_length(cells, &mut at)? } else { 0 };
+    let extra = if kind == LaneKind::PrefixExtra { take_length(cells, &mut at)? } else { 0 };
     let middle = at + rest;
     Some((cells.get(at..middle)?, cells.get(middle..middle + extra)?))
+}
+
+/// Copies of a page's entries' keys, and what they carry: each cell once, the prefix once. Plain memory.
+#[derive(Clone, Copy)]
+pub struct Copies {
+    kind: LaneKind,
+    prefix: usize,
+    lanes: [u64; MAX_PAGE_ENTRIES],
+    /// Where each entry's cell is in `bytes`; 0 is none.
+    cells: [u16; MAX_PAGE_ENTRIES],
+    /// The cell copied last: where it was in the page, and where it is.
+    last: (u16, u16),
+    used: usize,
+    bytes: [u8; 2 * PAGE_SIZE],
+}
+
+impl Copies {
+    /// None.
+    pub fn none() -> Self {
+        Copies {
+            kind: LaneKind::Prefix,
+            prefix: 0,
+            lanes: [0; MAX_PAGE_ENTRIES],
+            cells: [0; MAX_PAGE_ENTRIES],
+            last: (0, 0),
+            used: 0,
+            bytes: [0; 2 * PAGE_SIZE],
+        }
+    }
+
+    /// Begins with a page.
+    pub fn begin(&mut self, page: &Page<'_, Long>) {
+        let prefix = page.prefix();
+        self.bytes[..prefix.len()].copy_from_slice(prefix);
+        // No cell begins at 0.
+        (self.kind, self.prefix, self.used, self.last) = (page.layout.kind, prefix.len(), prefix.len().max(1), (0, 0));
+    }
+
+    /// Copies an entry as the `at`-th; `false` if it cannot be one.
+    #[inline]
+    pub fn set(&mut self, at: usize, node: &Node<'_, Long>, slot: usize) -> bool {
+        self.lanes[at] = node.lane(slot);
+        let from = node.page.cell_of(node.tail_at(slot));
+        if from != self.last.0 {
+            let Some((rest, extra)) = checked_cell(node.page.bytes, node.page.layout, from) else { return false };
+            let length = cell_length(node.page.layout, rest.len(), extra.len());
+            let (start, end) = (self.used, self.used + length);
+            let cell = node.page.bytes.get(from as usize..from as usize + length);
+            // The cells of a sound page do not overlap, so they have room.
+            let (Some(cell), Some(room)) = (cell, self.bytes.get_mut(start..end)) else { return false };
+            room.copy_from_slice(cell);
+            (self.used, self.last) = (end, (from, if length == 0 { 0 } else { start as u16 }));
+        }
+        self.cells[at] = self.last.1;
+        true
+    }
+
+    /// Puts `from..to` in the opposite order.
+    pub fn reverse(&mut self, from: usize, to: usize) {
+        self.lanes[from..to].reverse();
+        self.cells[from..to].reverse();
+    }
+
+    /// Copies the first `count` of another's.
+    pub fn copy_from(&mut self, other: &Self, count: usize) {
+        self.lanes[..count].copy_from_slice(&other.lanes[..count]);
+        self.cells[..count].copy_from_slice(&other.cells[..count]);
+        self.bytes[..other.used].copy_from_slice(&other.bytes[..other.used]);
+        (self.kind, self.prefix, self.used, self.last) = (other.kind, other.prefix, other.used, other.last);
+    }
+
+    /// The key of the `at`-th.
+    pub fn stored(&self, at: usize) -> Stored<'_> {
+        let cell = self.cells[at] as usize;
+        let parts = if cell == 0 { None } else { parts_of_cell(&self.bytes[cell..self.used], self.kind) };
+        let (rest, extra) = parts.unwrap_or((&[], &[]));
+        Stored { prefix: &self.bytes[..self.prefix], head: self.lanes[at], rest, extra }
+    }
 }
 
 /// The same; empty if there can be none.
@@ -296,6 +379,11 @@ impl KeySpace for Long {
     const FIRST: Kept = Kept::FIRST;
     const LAST: Kept = Kept::LAST;
 
+    #[inline(always)]
+    fn fresh() -> Kept {
+        Kept::new()
+    }
+
     fn first() -> &'static Kept {
         static FIRST: Kept = Kept::FIRST;
         &FIRST
@@ -454,12 +542,16 @@ impl KeySpace for Long {
         fence: &mut Kept,
     ) -> usize {
         let (layout, level) = (page.layout, page.level());
-        // Before each entry: the cells of those before it, as large as they are under the page's own prefix.
+        // Before each entry: the cells of those before it, as large as they are under the page's own prefix. And what
+        // each would take more that shares a cell.
         let mut cells = [0usize; MAX_PAGE_ENTRIES + 2];
+        let mut saved = [0usize; MAX_PAGE_ENTRIES + 1];
         let total = total.min(MAX_PAGE_ENTRIES + 1);
         let mut measure = Measure { layout: *layout, prefix: page.prefix().len(), previous: None };
         for (index, entry) in entries.clone().take(total).enumerate() {
-            cells[index + 1] = cells[index] + measure.cell(&entry);
+            let cell = measure.cell(&entry);
+            saved[index] = measure.own(&entry) - cell;
+            cells[index + 1] = cells[index] + cell;
         }
         let slot = layout.lane + layout.payload;
         let weight = |index: usize| cells[index] + index * slot;
@@ -470,9 +562,8 @@ impl KeySpace for Long {
             let half = |entries: usize, cells: usize, fence: usize| {
                 layout.has_room(entries, cells + fence + separator + 4, 100)
             };
-            // Sharing may end at the split.
-            let torn = cells[index + 1] - cells[index];
-            half(index, cells[index], fences[0]) && half(total - index, cells[total] - cells[index] + torn, fences[1])
+            half(index, cells[index], fences[0])
+                && half(total - index, cells[total] - cells[index] + saved[index], fences[1])
         };
         let reach = (total / 16).max(1);
         let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
@@ -606,7 +697,12 @@ impl<'a> Measure<'a> {
     fn cell(&mut self, entry: &Entry<'a, Long>) -> usize {
         let shared = self.previous.is_some_and(|previous| previous.is_same(&entry.key));
         self.previous = Some(entry.key);
+        if shared { 0 } else { self.own(entry) }
+    }
+
+    /// Bytes of an entry's cell that it does not share.
+    fn own(&self, entry: &Entry<'_, Long>) -> usize {
         let rest = entry.key.normal_length().saturating_sub(self.prefix + HEAD);
-        if shared { 0 } else { cell_length(&self.layout, rest, entry.key.extra.len()) }
+        cell_length(&self.layout, rest, entry.key.extra.len())
     }
 }

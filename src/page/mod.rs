@@ -16,7 +16,7 @@ pub mod widths;
 use edit::spread;
 pub use edit::{Cell, Links, PageMut};
 pub use keys::{KeySpace, Side};
-pub use long::Long;
+pub use long::{Copies, Long};
 pub use ranges::Ranges;
 pub use verify::Flaw;
 
@@ -71,6 +71,9 @@ mod at {
 
 const DELETED: u8 = 1;
 const INCOMPLETE: u8 = 2;
+
+/// Entries that are looked at one by one before a page is searched.
+const NEAR: usize = 2;
 
 /// The level that only the meta page has.
 pub const META_LEVEL: u8 = 0xFF;
@@ -473,6 +476,19 @@ impl<'a, K: KeySpace> Page<'a, K> {
     #[inline]
     pub fn lower_bound(&self, key: K::Key<'_>) -> Position {
         self.settle(self.locate(key))
+    }
+
+    /// The first entry at or after `key`, which is not before the entry at `from`: near to it, most likely.
+    #[inline]
+    pub fn lower_bound_from(&self, from: Position, key: K::Key<'_>) -> Position {
+        let mut place = from;
+        for _ in 0..NEAR {
+            match self.entry(place) {
+                Some(entry) if K::compare_entry(key, &entry).is_gt() => place = self.next(place),
+                _ => return place,
+            }
+        }
+        self.lower_bound(key)
     }
 
     /// A place one past a node's last entry is the next node's first.

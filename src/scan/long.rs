@@ -5,8 +5,8 @@
 
 use super::{Range, Wanted};
 use crate::key::KeyShape;
-use crate::key::digit::{Buffer, DigitShape};
-use crate::key::long::{Kept, LongOrder, LongShape, MOST_PARTS};
+use crate::key::digit::DigitShape;
+use crate::key::long::{Kept, LongOrder, LongShape, PADDING, Room};
 use crate::page::Long;
 use core::cmp::Ordering;
 
@@ -48,6 +48,12 @@ impl<'a> Interval<'a> {
         self.low.digit.is_empty() && self.high.digit.is_empty()
     }
 
+    /// Whether it is one digit.
+    fn is_point(&self) -> bool {
+        let ends = [self.fixed_low(), self.fixed_high()];
+        matches!(ends, [Some(low), Some(high)] if low == high)
+    }
+
     /// Whether the interval's first digit is known: it begins before a whole one.
     fn fixed_low(&self) -> Option<&'a [u8]> {
         (!self.low.above && self.low.is_whole()).then_some(self.low.digit)
@@ -77,7 +83,10 @@ pub fn compare_cuts(
     let is_value = |cut: Cut<'_>| cut.digit.first() == Some(&DigitShape::VALUE);
     let is_opaque_value = |cut| digit.is_opaque() && is_value(cut) && digit.length(cut.digit) == Some(cut.digit.len());
     if let Some(order) = order.filter(|_| is_opaque_value(a) && is_opaque_value(b)) {
-        return order.columns.compare(column, a.digit, b.digit).then(a.above.cmp(&b.above));
+        let [x, y] = [a, b].map(|cut| digit.opaque_value(cut.digit).unwrap_or_default());
+        let equal = core::ptr::eq(x, y) || x == y;
+        let values = if equal { Ordering::Equal } else { order.columns.compare(column, x, y) };
+        return values.then(a.above.cmp(&b.above));
     }
     let length = a.digit.len().min(b.digit.len());
     a.digit[..length].cmp(&b.digit[..length]).then_with(|| match a.digit.len().cmp(&b.digit.len()) {
@@ -100,7 +109,9 @@ pub struct LongSelection<'a> {
 
 /// A place taken apart.
 struct Digits {
-    bytes: [u8; MOST_PARTS + PADDING],
+    room: Room,
+    /// How many bytes are in use.
+    length: usize,
     /// Where each digit ends that is there.
     ends: [u16; KeyShape::MAX_COLUMNS],
     count: usize,
@@ -109,48 +120,52 @@ struct Digits {
     above: bool,
 }
 
-/// Zeros that a key cut short is taken to go on with: enough for any digit of fixed width in every column.
-const PADDING: usize = 18 * KeyShape::MAX_COLUMNS;
-
 impl Digits {
+    #[inline(always)]
     fn of(shape: &LongShape, place: &Kept) -> Digits {
         let mut digits = Digits {
-            bytes: [0; MOST_PARTS + PADDING],
+            room: Room::new(),
+            length: 0,
             ends: [0; KeyShape::MAX_COLUMNS],
             count: 0,
             partial: 0,
             above: place.above(),
         };
-        let (normal, value) = (place.normal(), place.value());
-        digits.bytes[..normal.len()].copy_from_slice(normal);
-        // A place before others goes on with zeros, one behind others ends where it ends.
-        let padded = if place.above() { normal.len() } else { digits.bytes.len() };
-        let (opaque_from, mut at) = (shape.opaque_from(), 0);
-        for digit in &shape.digits()[..opaque_from] {
-            let Some(length) = digit.length(&digits.bytes[at..padded]).filter(|_| at < padded) else { break };
-            at += length;
-            digits.ends[digits.count] = at as u16;
-            digits.count += 1;
-        }
-        if digits.count < opaque_from || opaque_from == shape.digits().len() {
-            digits.partial = padded.saturating_sub(at).min(normal.len().saturating_sub(at));
-            return digits;
-        }
-        if value.is_empty() {
-            digits.partial = normal.len().saturating_sub(at);
-            return digits;
-        }
-        let room = value.len().min(digits.bytes.len() - at);
-        digits.bytes[at..at + room].copy_from_slice(&value[..room]);
-        let end = at + room;
-        for digit in &shape.digits()[opaque_from..] {
-            let Some(length) = digit.length(&digits.bytes[at..end]).filter(|_| at < end) else { break };
-            at += length;
-            digits.ends[digits.count] = at as u16;
-            digits.count += 1;
-        }
-        digits.partial = end - at;
+        digits.take_apart(shape, place);
         digits
+    }
+
+    fn take_apart(&mut self, shape: &LongShape, place: &Kept) {
+        let (normal, value, opaque_from) = (place.normal(), place.value(), shape.opaque_from());
+        // A place before others goes on with zeros, one behind others ends where it ends.
+        self.length = if place.above() { normal.len() } else { normal.len() + PADDING };
+        self.room.zeroed(normal.len() + PADDING)[..normal.len()].copy_from_slice(normal);
+        self.add_digits(&shape.digits()[..opaque_from]);
+        let at = self.start(self.count);
+        if self.count < opaque_from || opaque_from == shape.digits().len() || value.is_empty() {
+            self.partial = normal.len().saturating_sub(at);
+            return;
+        }
+        // The value part leaves out what the normal part has of its first column.
+        let begin = at + shape.marker_and_prefix(&self.room.front(normal.len() + PADDING)[at..]);
+        let rest = &value[1..value.len().min(1 + Room::SIZE - begin)];
+        self.room.write(begin, rest);
+        self.length = begin + rest.len();
+        self.add_digits(&shape.digits()[opaque_from..]);
+        self.partial = self.length - self.start(self.count);
+    }
+
+    /// Finds digits of these shapes behind those there are, as many as are whole.
+    fn add_digits(&mut self, shapes: &[DigitShape]) {
+        let mut at = self.start(self.count);
+        for shape in shapes {
+            let Some(length) = shape.length(&self.room.front(self.length)[at..]).filter(|_| at < self.length) else {
+                return;
+            };
+            at += length;
+            self.ends[self.count] = at as u16;
+            self.count += 1;
+        }
     }
 
     fn start(&self, column: usize) -> usize {
@@ -159,22 +174,42 @@ impl Digits {
 
     /// The digits before a column.
     fn before(&self, column: usize) -> &[u8] {
-        &self.bytes[..self.start(column)]
+        self.room.front(self.start(column))
     }
 
     /// The digit of a column, if it is there.
     fn digit(&self, column: usize) -> Option<&[u8]> {
-        (column < self.count).then(|| &self.bytes[self.start(column)..self.ends[column] as usize])
+        (column < self.count).then(|| &self.room.front(self.ends[column] as usize)[self.start(column)..])
     }
 
     /// What there is of the digit after the last whole one.
     fn partial(&self) -> &[u8] {
         let start = self.start(self.count);
-        &self.bytes[start..start + self.partial]
+        &self.room.front(start + self.partial)[start..]
     }
 }
 
-type Prefix = Buffer<MOST_PARTS>;
+/// Digits of the first columns.
+struct Prefix {
+    room: Room,
+    length: usize,
+}
+
+impl Prefix {
+    #[inline(always)]
+    fn new(digits: &[u8]) -> Prefix {
+        let mut prefix = Prefix { room: Room::new(), length: 0 };
+        prefix.put(digits);
+        prefix
+    }
+
+    /// Adds a digit. What is longer than any key is cut off.
+    fn put(&mut self, digit: &[u8]) {
+        let digit = &digit[..digit.len().min(Room::SIZE - self.length)];
+        self.room.write(self.length, digit);
+        self.length += digit.len();
+    }
+}
 
 impl<'a> LongSelection<'a> {
     /// Everything in an index of this shape.
@@ -229,41 +264,42 @@ impl<'a> LongSelection<'a> {
         intervals[..intervals.partition_point(|i| self.compare(column, i.low, cut).is_lt())].last()
     }
 
-    fn set_place(&self, out: &mut Kept, prefix: &Prefix, cut: Cut<'_>) {
-        let mut digits = *prefix;
-        digits.put(cut.digit);
-        out.place(self.shape, digits.as_slice(), cut.above);
+    fn set_place(&self, out: &mut Kept, prefix: &mut Prefix, cut: Cut<'_>) {
+        let before = prefix.length;
+        prefix.put(cut.digit);
+        out.place(self.shape, prefix.room.front(prefix.length), cut.above);
+        prefix.length = before;
     }
 
     /// The range that begins with the smallest digits of columns from `column` on, behind these digits before it.
-    fn smallest(&self, mut prefix: Prefix, column: usize, last: usize, out: &mut Range<Long>) {
+    fn smallest(&self, prefix: &mut Prefix, column: usize, last: usize, out: &mut Range<Long>) {
         for c in column..last {
             let interval = &self.columns[c][0];
             let Some(digit) = interval.fixed_low() else {
-                return self.nothing_at(&prefix, interval.low, out);
+                return self.nothing_at(prefix, interval.low, out);
             };
             prefix.put(digit);
         }
         let interval = &self.columns[last][0];
-        self.set_place(&mut out.first, &prefix, interval.low);
-        self.set_place(&mut out.after, &prefix, interval.high);
+        self.set_place(&mut out.first, prefix, interval.low);
+        self.set_place(&mut out.after, prefix, interval.high);
     }
 
     /// The range that ends with the largest digits of columns from `column` on.
-    fn largest(&self, mut prefix: Prefix, column: usize, last: usize, out: &mut Range<Long>) {
+    fn largest(&self, prefix: &mut Prefix, column: usize, last: usize, out: &mut Range<Long>) {
         let end = |c: usize| &self.columns[c][self.columns[c].len() - 1];
         for c in column..last {
             let Some(digit) = end(c).fixed_high() else {
-                return self.nothing_at(&prefix, end(c).high, out);
+                return self.nothing_at(prefix, end(c).high, out);
             };
             prefix.put(digit);
         }
-        self.set_place(&mut out.first, &prefix, end(last).low);
-        self.set_place(&mut out.after, &prefix, end(last).high);
+        self.set_place(&mut out.first, prefix, end(last).low);
+        self.set_place(&mut out.after, prefix, end(last).high);
     }
 
     /// An empty range: the next key from there on has to be looked for.
-    fn nothing_at(&self, prefix: &Prefix, cut: Cut<'_>, out: &mut Range<Long>) {
+    fn nothing_at(&self, prefix: &mut Prefix, cut: Cut<'_>, out: &mut Range<Long>) {
         self.set_place(&mut out.first, prefix, cut);
         out.after.assign(&out.first);
     }
@@ -271,44 +307,44 @@ impl<'a> LongSelection<'a> {
     /// Goes on at the beginning of an interval of `column`.
     fn enter_low(
         &self,
-        mut prefix: Prefix,
+        prefix: &mut Prefix,
         column: usize,
         interval: &Interval<'_>,
         last: usize,
         out: &mut Range<Long>,
     ) {
         if column == last {
-            self.set_place(&mut out.first, &prefix, interval.low);
-            return self.set_place(&mut out.after, &prefix, interval.high);
+            self.set_place(&mut out.first, prefix, interval.low);
+            return self.set_place(&mut out.after, prefix, interval.high);
         }
         match interval.fixed_low() {
             Some(digit) => {
                 prefix.put(digit);
                 self.smallest(prefix, column + 1, last, out);
             }
-            None => self.nothing_at(&prefix, interval.low, out),
+            None => self.nothing_at(prefix, interval.low, out),
         }
     }
 
     /// Goes on backward at the end of an interval of `column`.
     fn enter_high(
         &self,
-        mut prefix: Prefix,
+        prefix: &mut Prefix,
         column: usize,
         interval: &Interval<'_>,
         last: usize,
         out: &mut Range<Long>,
     ) {
         if column == last {
-            self.set_place(&mut out.first, &prefix, interval.low);
-            return self.set_place(&mut out.after, &prefix, interval.high);
+            self.set_place(&mut out.first, prefix, interval.low);
+            return self.set_place(&mut out.after, prefix, interval.high);
         }
         match interval.fixed_high() {
             Some(digit) => {
                 prefix.put(digit);
                 self.largest(prefix, column + 1, last, out);
             }
-            None => self.nothing_at(&prefix, interval.high, out),
+            None => self.nothing_at(prefix, interval.high, out),
         }
     }
 
@@ -318,9 +354,9 @@ impl<'a> LongSelection<'a> {
             let Some(digit) = digits.digit(c) else { continue };
             let cut = Cut { digit, above: true };
             if let Some(interval) = self.ending_after(c, cut) {
-                let prefix = prefix_of(digits.before(c));
+                let prefix = &mut Prefix::new(digits.before(c));
                 if self.compare(c, interval.low, cut).is_le() {
-                    self.nothing_at(&prefix, cut, out);
+                    self.nothing_at(prefix, cut, out);
                 } else {
                     self.enter_low(prefix, c, interval, last, out);
                 }
@@ -336,9 +372,9 @@ impl<'a> LongSelection<'a> {
             let Some(digit) = digits.digit(c) else { continue };
             let cut = Cut { digit, above: false };
             if let Some(interval) = self.starting_before(c, cut) {
-                let prefix = prefix_of(digits.before(c));
+                let prefix = &mut Prefix::new(digits.before(c));
                 if self.compare(c, interval.high, cut).is_ge() {
-                    self.nothing_at(&prefix, cut, out);
+                    self.nothing_at(prefix, cut, out);
                 } else {
                     self.enter_high(prefix, c, interval, last, out);
                 }
@@ -347,12 +383,70 @@ impl<'a> LongSelection<'a> {
         }
         false
     }
-}
 
-fn prefix_of(digits: &[u8]) -> Prefix {
-    let mut prefix = Prefix::new();
-    prefix.put(digits);
-    prefix
+    /// The last range of wanted keys before a place, as [`Wanted::before`] says.
+    fn last_before(&self, place: &Kept, out: &mut Range<Long>) -> bool {
+        if self.is_nothing() || place.is_same(&Kept::FIRST) {
+            return false;
+        }
+        let Some(last) = self.last_restricted() else {
+            out.first.assign(&Kept::FIRST);
+            out.after.assign(place);
+            return true;
+        };
+        if place.is_same(&Kept::LAST) {
+            self.largest(&mut Prefix::new(&[]), 0, last, out);
+            return true;
+        }
+        let digits = Digits::of(self.shape, place);
+        for c in 0..=last {
+            let Some(digit) = digits.digit(c) else {
+                let partial = digits.partial();
+                if partial.is_empty() {
+                    if !digits.above {
+                        return self.retreat(&digits, c, last, out);
+                    }
+                    self.largest(&mut Prefix::new(digits.before(c)), c, last, out);
+                    return true;
+                }
+                let cut = Cut { digit: partial, above: digits.above };
+                let Some(interval) = self.starting_before(c, cut) else {
+                    return self.retreat(&digits, c, last, out);
+                };
+                let prefix = &mut Prefix::new(digits.before(c));
+                if self.compare(c, interval.high, cut).is_lt() {
+                    self.enter_high(prefix, c, interval, last, out);
+                } else {
+                    match c == last {
+                        true => self.set_place(&mut out.first, prefix, interval.low),
+                        false => out.first.assign(place),
+                    }
+                    out.after.assign(place);
+                }
+                return true;
+            };
+            let is_end = c + 1 == digits.count && digits.partial == 0;
+            // Everything that begins with these digits is before the place, if it is behind them.
+            let cut = Cut { digit, above: true };
+            let Some(interval) = self.starting_before(c, cut) else {
+                return self.retreat(&digits, c, last, out);
+            };
+            let prefix = &mut Prefix::new(digits.before(c));
+            if self.compare(c, interval.high, cut).is_lt() {
+                self.enter_high(prefix, c, interval, last, out);
+                return true;
+            }
+            if c == last {
+                self.set_place(&mut out.first, prefix, interval.low);
+                out.after.assign(place);
+            } else if is_end && digits.above {
+                prefix.put(digit);
+                self.largest(prefix, c + 1, last, out);
+                return true;
+            }
+        }
+        true
+    }
 }
 
 impl Wanted<Long> for LongSelection<'_> {
@@ -365,8 +459,8 @@ impl Wanted<Long> for LongSelection<'_> {
             out.after.assign(&Kept::LAST);
             return true;
         };
-        if place.normal().is_empty() && !place.above() {
-            self.smallest(Prefix::new(), 0, last, out);
+        if place.is_same(&Kept::FIRST) {
+            self.smallest(&mut Prefix::new(&[]), 0, last, out);
             return true;
         }
         let digits = Digits::of(self.shape, place);
@@ -377,20 +471,20 @@ impl Wanted<Long> for LongSelection<'_> {
                     if digits.above {
                         return self.advance(&digits, c, last, out);
                     }
-                    self.smallest(prefix_of(digits.before(c)), c, last, out);
+                    self.smallest(&mut Prefix::new(digits.before(c)), c, last, out);
                     return true;
                 }
                 let cut = Cut { digit: partial, above: digits.above };
                 let Some(interval) = self.ending_after(c, cut) else {
                     return self.advance(&digits, c, last, out);
                 };
-                let prefix = prefix_of(digits.before(c));
+                let prefix = &mut Prefix::new(digits.before(c));
                 if self.compare(c, interval.low, cut).is_gt() {
                     self.enter_low(prefix, c, interval, last, out);
                 } else {
                     out.first.assign(place);
                     match c == last {
-                        true => self.set_place(&mut out.after, &prefix, interval.high),
+                        true => self.set_place(&mut out.after, prefix, interval.high),
                         false => out.after.assign(place),
                     }
                 }
@@ -404,80 +498,28 @@ impl Wanted<Long> for LongSelection<'_> {
             let Some(interval) = self.ending_after(c, cut) else {
                 return self.advance(&digits, c, last, out);
             };
-            let prefix = prefix_of(digits.before(c));
+            let prefix = &mut Prefix::new(digits.before(c));
             if self.compare(c, interval.low, cut).is_gt() {
                 self.enter_low(prefix, c, interval, last, out);
                 return true;
             }
             if c == last {
                 out.first.assign(place);
-                self.set_place(&mut out.after, &prefix, interval.high);
+                self.set_place(&mut out.after, prefix, interval.high);
             }
         }
         true
     }
 
     fn before(&self, place: &Kept, out: &mut Range<Long>) -> bool {
-        if self.is_nothing() || place.is_same(&Kept::FIRST) {
-            return false;
-        }
-        let Some(last) = self.last_restricted() else {
-            out.first.assign(&Kept::FIRST);
-            out.after.assign(place);
-            return true;
-        };
-        if place.is_same(&Kept::LAST) {
-            self.largest(Prefix::new(), 0, last, out);
-            return true;
-        }
-        let digits = Digits::of(self.shape, place);
-        for c in 0..=last {
-            let Some(digit) = digits.digit(c) else {
-                let partial = digits.partial();
-                if partial.is_empty() {
-                    if !digits.above {
-                        return self.retreat(&digits, c, last, out);
-                    }
-                    self.largest(prefix_of(digits.before(c)), c, last, out);
-                    return true;
-                }
-                let cut = Cut { digit: partial, above: digits.above };
-                let Some(interval) = self.starting_before(c, cut) else {
-                    return self.retreat(&digits, c, last, out);
-                };
-                let prefix = prefix_of(digits.before(c));
-                if self.compare(c, interval.high, cut).is_lt() {
-                    self.enter_high(prefix, c, interval, last, out);
-                } else {
-                    match c == last {
-                        true => self.set_place(&mut out.first, &prefix, interval.low),
-                        false => out.first.assign(place),
-                    }
-                    out.after.assign(place);
-                }
-                return true;
-            };
-            let is_end = c + 1 == digits.count && digits.partial == 0;
-            // Everything that begins with these digits is before the place, if it is behind them.
-            let cut = Cut { digit, above: true };
-            let Some(interval) = self.starting_before(c, cut) else {
-                return self.retreat(&digits, c, last, out);
-            };
-            let mut prefix = prefix_of(digits.before(c));
-            if self.compare(c, interval.high, cut).is_lt() {
-                self.enter_high(prefix, c, interval, last, out);
-                return true;
-            }
-            if c == last {
-                self.set_place(&mut out.first, &prefix, interval.low);
-                out.after.assign(place);
-            } else if is_end && digits.above {
-                prefix.put(digit);
-                self.largest(prefix, c + 1, last, out);
-                return true;
-            }
-        }
-        true
+        // Before the first place of all there is nothing.
+        self.last_before(place, out) && !out.after.is_same(&Kept::FIRST)
+    }
+
+    fn is_one_range(&self) -> bool {
+        let last = self.last_restricted().unwrap_or(0);
+        let is_one = |c: usize| matches!(self.columns[c], [only] if c == last || only.is_point());
+        (0..=last).all(is_one)
     }
 
     fn null_rank(&self) -> bool {

@@ -7,8 +7,8 @@ pub use long::{Cut, Interval, LongSelection, compare_cuts};
 pub use selection::{Selection, predecessor, successor};
 
 use crate::key::{Lane, Tail};
-use crate::page::{Entry, Geometry, KeySpace, Long, MAX_PAGE_ENTRIES, Node, Page, Position, Side, is_link};
-use crate::store::{Block, Error, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, Result};
+use crate::page::{Copies, Entry, KeySpace, Long, MAX_PAGE_ENTRIES, Node, Page, Position, Side, is_link};
+use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, Result};
 use crate::tree::Tree;
 
 /// Which way a scan goes.
@@ -41,8 +41,8 @@ pub trait Copied<K: KeySpace>: Copy {
     fn none() -> Self;
     /// Begins with a page; the keys themselves are only wanted if `wanted` says so.
     fn begin(&mut self, page: &Page<'_, K>, wanted: bool);
-    /// Sets the key of the `at`-th match, which is in this slot of the page's `number`-th node. `false` if it cannot be.
-    fn set(&mut self, at: usize, node: &Node<'_, K>, number: u8, slot: usize) -> bool;
+    /// Sets the key of the `at`-th match, which is in this slot of a node of the page. `false` if it cannot be.
+    fn set(&mut self, at: usize, node: &Node<'_, K>, slot: usize) -> bool;
     /// Puts the keys of `from..to` in the opposite order.
     fn reverse(&mut self, from: usize, to: usize);
     /// Copies the first `count` of another's.
@@ -127,7 +127,7 @@ impl<K: Scannable> Matches<K> {
                 let at = self.count.min(MAX_PAGE_ENTRIES - 1);
                 self.tails[at] = tail;
                 self.places[at] = node.tail_at(slot) as u16;
-                flawed |= !self.keys.set(at, &node, number, slot);
+                flawed |= !self.keys.set(at, &node, slot);
                 self.count = at + usize::from(!(reading.skip_dead && tail.dead()));
             }
         }
@@ -153,9 +153,9 @@ impl<L: Lane> Matches<L> {
 impl Matches<Long> {
     /// A match's entry, if the scan wanted keys.
     #[inline]
-    pub fn entry<'a>(&'a self, geometry: &'a Geometry, index: usize) -> Option<Entry<'a, Long>> {
-        let page = Page::<Long>::open(&self.keys.page, geometry, NO_BLOCK).ok()?;
-        page.entry(self.keys.positions[index])
+    pub fn entry(&self, index: usize) -> Option<Entry<'_, Long>> {
+        let LongMatches { wanted, copies } = &self.keys;
+        wanted.then(|| Entry { key: copies.stored(index), tail: self.tails[index], child: NO_BLOCK })
     }
 }
 
@@ -182,7 +182,7 @@ impl<L: Lane> Copied<L> for Lanes<L> {
     fn begin(&mut self, _page: &Page<'_, L>, _wanted: bool) {}
 
     #[inline(always)]
-    fn set(&mut self, at: usize, node: &Node<'_, L>, _number: u8, slot: usize) -> bool {
+    fn set(&mut self, at: usize, node: &Node<'_, L>, slot: usize) -> bool {
         self.0[at] = node.lane(slot);
         true
     }
@@ -196,12 +196,11 @@ impl<L: Lane> Copied<L> for Lanes<L> {
     }
 }
 
-/// A copy of the page, if keys are wanted, and where in it the matches are.
+/// Copies of the matches' keys, if they are wanted.
 #[derive(Clone, Copy)]
 pub struct LongMatches {
-    positions: [Position; MAX_PAGE_ENTRIES],
     wanted: bool,
-    page: PageBytes,
+    copies: Copies,
 }
 
 impl Scannable for Long {
@@ -210,35 +209,29 @@ impl Scannable for Long {
 
 impl Copied<Long> for LongMatches {
     fn none() -> Self {
-        LongMatches {
-            positions: [Position { node: 0, slot: 0 }; MAX_PAGE_ENTRIES],
-            wanted: false,
-            page: [0; PAGE_SIZE],
-        }
+        LongMatches { wanted: false, copies: Copies::none() }
     }
 
     fn begin(&mut self, page: &Page<'_, Long>, wanted: bool) {
         self.wanted = wanted;
         if wanted {
-            self.page = *page.bytes();
+            self.copies.begin(page);
         }
     }
 
     #[inline]
-    fn set(&mut self, at: usize, _node: &Node<'_, Long>, number: u8, slot: usize) -> bool {
-        self.positions[at] = Position { node: number, slot: slot as u8 };
-        true
+    fn set(&mut self, at: usize, node: &Node<'_, Long>, slot: usize) -> bool {
+        !self.wanted || self.copies.set(at, node, slot)
     }
 
     fn reverse(&mut self, from: usize, to: usize) {
-        self.positions[from..to].reverse();
+        self.copies.reverse(from, to);
     }
 
     fn copy_from(&mut self, other: &Self, count: usize) {
-        self.positions[..count].copy_from_slice(&other.positions[..count]);
         self.wanted = other.wanted;
         if other.wanted {
-            self.page = other.page;
+            self.copies.copy_from(&other.copies, count);
         }
     }
 }
@@ -253,9 +246,10 @@ pub struct Range<K: KeySpace> {
 }
 
 impl<K: KeySpace> Range<K> {
-    /// All keys.
-    pub fn all() -> Self {
-        Range { first: K::FIRST, after: K::LAST }
+    /// A range to become another.
+    #[inline(always)]
+    pub fn fresh() -> Self {
+        Range { first: K::fresh(), after: K::fresh() }
     }
 }
 
@@ -267,6 +261,10 @@ pub trait Wanted<K: KeySpace> {
     fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool;
     /// The last range of wanted keys that ends at or before a place, or what is left before the place of the one it is in.
     fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool;
+    /// Whether all that is wanted is one range: there is no other behind one that was found.
+    fn is_one_range(&self) -> bool {
+        false
+    }
     /// The rank that only NULLs have, in an index of one column on exact lanes; else one that no entry has.
     fn null_rank(&self) -> bool;
     /// Whether the keys of matches are wanted, not only where their rows are.
@@ -341,6 +339,11 @@ impl<K: Scannable> Cursor<K> {
         &self.bound
     }
 
+    /// Whether the scan has come to its end: there is nothing to read on.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
     /// The log position of the page read last, at the time.
     pub fn lsn(&self) -> u64 {
         self.lsn
@@ -358,7 +361,7 @@ impl<K: Scannable> Cursor<K> {
         out.clear();
         let reading = Reading { skip_dead, null_rank: wanted.null_rank() };
         K::assign(&mut self.near, &self.bound);
-        let mut range = Range::all();
+        let mut range = Range::fresh();
         while !self.done {
             if !self.next_range(wanted, &mut range) {
                 break;
@@ -448,9 +451,9 @@ impl<K: Scannable> Cursor<K> {
                     K::assign(&mut self.bound, &self.edge);
                     break;
                 }
-                sound &= out.append(page, from, page.lower_bound(after), reading);
+                sound &= out.append(page, from, page.lower_bound_from(from, after), reading);
                 K::assign(&mut self.bound, &range.after);
-                wanted.at_or_after(&self.bound, range)
+                !wanted.is_one_range() && wanted.at_or_after(&self.bound, range)
             };
             if !more || !sound {
                 is_last = true;

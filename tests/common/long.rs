@@ -2,10 +2,10 @@
 
 use super::BUILD_ID;
 use fpbtree_engine::key::digit::{Buffer, Decimal, DecimalClass, DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::key::long::{ColumnOrder, Kept, LongOrder, LongShape, MOST_KEY, MOST_PARTS, Stored};
+use fpbtree_engine::key::long::{ColumnOrder, Kept, LongOrder, LongShape, MOST_KEY, Room, Stored};
 use fpbtree_engine::key::{LaneKind, Tail};
 use fpbtree_engine::page::{Entry, Geometry, LogKind, Long, Meta, Shape};
-use fpbtree_engine::scan::{Cursor, Cut, Direction, Interval, LongSelection, Matches};
+use fpbtree_engine::scan::{Cursor, Cut, Direction, Interval, LongSelection, Matches, compare_cuts};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Mode, NO_BLOCK, PageBytes, PageStore};
 use fpbtree_engine::tree::Tree;
@@ -56,9 +56,8 @@ impl ColumnOrder for Columns {
     }
 }
 
-/// What an opaque digit is ordered by.
-fn folded(digit: DigitShape, bytes: &[u8]) -> Vec<u8> {
-    let stored = digit.opaque_value(bytes).expect("a whole digit of a value");
+/// What an opaque value is ordered by.
+fn folded(digit: DigitShape, stored: &[u8]) -> Vec<u8> {
     let DigitKind::Opaque { value, .. } = digit.kind else { panic!("an opaque column") };
     let content = match value {
         ValueLength::Fixed(_) => stored,
@@ -222,7 +221,7 @@ impl Taste {
     fn bytes(&self, random: &mut StdRng, kind: DigitKind) -> Vec<u8> {
         let zeros = matches!(kind, DigitKind::Bytes | DigitKind::Opaque { value: ValueLength::Variable, .. });
         let share = self.most / self.columns.0.len();
-        let room = share.saturating_sub(self.carried + 64);
+        let room = share.saturating_sub(self.carried + 24).max(4);
         let ending = random.random_range(0..self.spread);
         let cased = |random: &mut StdRng, letter: u8| if random.random() { letter } else { letter ^ 0x20 };
         let mut bytes = match self.flavours.choose(random).expect("some flavour") {
@@ -254,8 +253,8 @@ impl Taste {
     pub fn row(&self, values: Vec<Value>, number: u64) -> Row {
         let digits: Vec<u8> =
             values.iter().zip(&self.columns.0).flat_map(|(value, digit)| digit_of(*digit, value)).collect();
-        let (value_at, normal) = self.shape.parts(&digits);
-        let mut extra = if self.shape.is_opaque() { digits[value_at..].to_vec() } else { Vec::new() };
+        let parts = self.shape.parts(&digits);
+        let (normal, mut extra) = (parts.normal.len(), [parts.marker, parts.value].concat());
         // Rows with equal keys carry the same or not.
         let carried = if self.carried == 0 { 0 } else { number as usize % 3 % (self.carried + 1) * self.carried / 2 };
         extra.extend((0..carried.min(self.carried)).map(|at| at as u8));
@@ -405,7 +404,7 @@ pub fn rows<S: PageStore>(tree: Tree<'_, S, Long>, shape: &LongShape) -> Vec<(Ve
 }
 
 fn in_one_piece(entry: &Entry<'_, Long>, shape: &LongShape) -> (Vec<u8>, Vec<u8>, Tail) {
-    let mut room = [0; MOST_PARTS];
+    let mut room = Room::new();
     let digits = shape.join(&entry.key, &mut room).expect("a sound key");
     (digits.to_vec(), entry.key.extra.to_vec(), entry.tail)
 }
@@ -431,7 +430,7 @@ pub fn scan_keys(bed: &LongBed, selection: &LongSelection<'_>, direction: Direct
     while let Some(pin) = cursor.read_page(bed.tree(), &selection, false, &mut matches).expect("the page can be read") {
         bed.store.unpin(pin);
         for at in 0..matches.len() {
-            let entry = matches.entry(&bed.meta.geometry, at).expect("keys were wanted");
+            let entry = matches.entry(at).expect("keys were wanted");
             found.push(in_one_piece(&entry, &bed.taste.shape));
         }
     }
@@ -484,7 +483,7 @@ impl Wish {
         let place = sort_of(digit, value);
         self.parts.iter().any(|[low, high]| {
             let from = match &low.0 {
-                None => self.nulls || *value != Value::Null,
+                None => self.nulls || place != Sort::NullFirst,
                 Some(low_value) => match sort_of(digit, low_value).cmp(&place) {
                     Ordering::Less => true,
                     Ordering::Equal => low.1,
@@ -492,7 +491,7 @@ impl Wish {
                 },
             };
             let to = match &high.0 {
-                None => self.nulls || *value != Value::Null,
+                None => self.nulls || place != Sort::NullLast,
                 Some(high_value) => match sort_of(digit, high_value).cmp(&place) {
                     Ordering::Greater => true,
                     Ordering::Equal => high.1,
@@ -509,7 +508,8 @@ impl Wish {
         self.parts.iter().map(|[low, high]| [end(low), end(high)]).collect()
     }
 
-    pub fn intervals<'d>(&self, digits: &'d [[Option<Vec<u8>>; 2]]) -> Vec<Interval<'d>> {
+    /// The intervals of column `c`, less those with nothing in them.
+    pub fn intervals<'d>(&self, taste: &Taste, c: usize, digits: &'d [[Option<Vec<u8>>; 2]]) -> Vec<Interval<'d>> {
         let open = if self.nulls { Interval::ALL } else { Interval::NOT_NULL };
         let parts = self.parts.iter().zip(digits);
         parts
@@ -517,6 +517,7 @@ impl Wish {
                 low: low_digit.as_ref().map_or(open.low, |digit| Cut { digit, above: !low.1 }),
                 high: high_digit.as_ref().map_or(open.high, |digit| Cut { digit, above: high.1 }),
             })
+            .filter(|part| compare_cuts(&taste.shape, taste.order(), c, part.low, part.high).is_lt())
             .collect()
     }
 }

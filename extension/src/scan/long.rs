@@ -102,11 +102,11 @@ impl Searched for Long {
 
     unsafe fn form(
         search: &mut LongSearch,
-        index: &Index,
+        _index: &Index,
         matches: &Matches<Long>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData> {
-        let entry = matches.entry(&index.geometry, at)?;
+        let entry = matches.entry(at)?;
         let (mut values, mut nulls) = ([Datum::null(); MOST_COLUMNS], [true; MOST_COLUMNS]);
         // SAFETY: by this function's contract; the arrays have room for every column an index can have.
         unsafe {

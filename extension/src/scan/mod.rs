@@ -1,4 +1,4 @@
-//! Index scans: plain, index-only and bitmap, in both directions.
+//! Index scans: plain, index-only and bitmap, in both directions, by one process or several.
 
 use core::ffi::c_int;
 
@@ -13,6 +13,7 @@ use pgrx::pg_sys::{
     ScanDirection, ScanKey, ScanKeyData, SnapshotType, TIDBitmap,
 };
 
+use self::parallel::{Shared, Turn};
 use crate::column;
 use crate::index::{Index, heap_tid};
 use crate::keys::{Keyed, tree, with_keys};
@@ -22,6 +23,7 @@ use crate::store::PgStore;
 
 mod exact;
 mod long;
+pub mod parallel;
 
 /// What a scan looks for and how it gives values back, for the keys of one kind of index.
 trait Searched: Keyed {
@@ -374,7 +376,9 @@ impl<K: Searched> State<K> {
     unsafe fn start(&mut self, scan: &mut IndexScanDescData, direction: Direction) {
         // SAFETY: as `amgettuple`.
         unsafe {
-            count_scan(scan);
+            if scan.parallel_scan.is_null() {
+                count_scan(scan);
+            }
             self.store.set_snapshot(scan.xs_snapshot);
             K::want_tuples(&mut self.search, scan.xs_want_itup);
             self.cursor.restart(direction);
@@ -382,13 +386,15 @@ impl<K: Searched> State<K> {
     }
 
     /// Reads the next page with matches and stands at its first one.
-    unsafe fn read_page(&mut self, scan: &IndexScanDescData) -> bool {
+    unsafe fn read_page(&mut self, scan: &mut IndexScanDescData) -> bool {
         // SAFETY: as `amgettuple`; pins are this scan's own.
         unsafe {
             self.leave_page();
-            let tree = tree::<K>(&self.store, &self.index, &self.columns);
-            let read = self.cursor.read_page(tree, &self.search, scan.ignore_killed_tuples, &mut self.matches);
-            let Some(pin) = self.store.expect(read) else {
+            let read = match Shared::of(scan) {
+                Some(shared) => self.read_on_with(shared, scan),
+                None => self.read_on(scan),
+            };
+            let Some(pin) = read else {
                 self.positioned = false;
                 return false;
             };
@@ -400,6 +406,30 @@ impl<K: Searched> State<K> {
                 self.store.unpin(pin);
             }
             true
+        }
+    }
+
+    /// Takes the next page's matches from the tree; the page is pinned. None at the end of the scan.
+    #[inline]
+    unsafe fn read_on(&mut self, scan: &IndexScanDescData) -> Option<Buffer> {
+        let tree = tree::<K>(&self.store, &self.index, &self.columns);
+        let read = self.cursor.read_page(tree, &self.search, scan.ignore_killed_tuples, &mut self.matches);
+        self.store.expect(read)
+    }
+
+    /// The same for the next page that no process of the parallel scan has read. The server never turns such a scan round,
+    /// nor marks a place in it.
+    unsafe fn read_on_with(&mut self, shared: &Shared, scan: &mut IndexScanDescData) -> Option<Buffer> {
+        // SAFETY: as `amgettuple`; nothing is locked.
+        unsafe {
+            match shared.take(&mut self.cursor) {
+                Turn::First => count_scan(scan),
+                Turn::Next => {}
+                Turn::None => return None,
+            }
+            let pin = self.read_on(scan);
+            shared.hand_on(&self.cursor);
+            pin
         }
     }
 
