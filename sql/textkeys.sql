@@ -227,7 +227,7 @@ BEGIN
   RETURN fits;
 END $$;
 SELECT longest('INSERT INTO long VALUES (%1$s, noise(%1$s, 0))') AS longest \gset
-SELECT :longest >= 1750 AS "long enough";
+SELECT :longest >= 1740 AS "long enough";
 SELECT refused(format('INSERT INTO long VALUES (1, noise(%s + 1, 7))', :longest));
 SELECT left(refused('INSERT INTO long VALUES (1, noise(20000, 7))'), 5) AS "far too long";
 SELECT refused(format('UPDATE long SET v = noise(%s + 1, 7)', :longest));

@@ -14,7 +14,7 @@ use super::{KeyShape, Tail};
 /// Bytes of a lane that is a prefix.
 pub const HEAD: usize = 8;
 /// The most bytes all digits of a key may take: two fences and two entries of as much fit a page.
-pub const MOST_KEY: usize = 1750;
+pub const MOST_KEY: usize = 1800;
 /// What the normal and the value part have in common, at most: a marker and a prefix.
 const OVERLAP: usize = 40;
 /// The most bytes of a key as its two parts, with what a fence may be longer than the keys around it.

@@ -431,10 +431,12 @@ impl<K: Scannable> Cursor<K> {
         S: PageStore,
     {
         let order = tree.order();
-        let (mut sound, mut is_last) = (true, false);
+        let (mut sound, mut is_last, mut turns) = (true, false, 0);
         K::keep(&mut self.edge, page.high());
         self.link = page.right();
         loop {
+            turns += 1;
+            sound &= turns < MOST_TURNS;
             let from = page.lower_bound(K::lend(&range.first, order));
             let Some(entry) = page.entry(from) else {
                 K::assign(&mut self.bound, &self.edge);
@@ -483,11 +485,13 @@ impl<K: Scannable> Cursor<K> {
         S: PageStore,
     {
         let order = tree.order();
-        let (mut sound, mut is_last) = (true, false);
+        let (mut sound, mut is_last, mut turns) = (true, false, 0);
         K::keep(&mut self.edge, page.low());
         self.link = page.left();
         let starts_below = |place: &K::Kept| K::compare_fence(K::lend(place, order), page, Side::Low).is_le();
         loop {
+            turns += 1;
+            sound &= turns < MOST_TURNS;
             let to = page.lower_bound(K::lend(&range.after, order));
             let Some(entry) = page.previous(to).and_then(|last| page.entry(last)) else {
                 K::assign(&mut self.bound, &self.edge);
@@ -525,6 +529,9 @@ impl<K: Scannable> Cursor<K> {
         sound
     }
 }
+
+/// Steps from range to range within a page, at most: each gets past an entry, or to one.
+const MOST_TURNS: usize = 2 * MAX_PAGE_ENTRIES + 2;
 
 /// The place before the first entry of a page.
 const FIRST: Position = Position { node: 0, slot: 0 };
