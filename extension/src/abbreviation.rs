@@ -41,8 +41,7 @@ struct Memory(UnsafeCell<([Known; REMEMBERED], usize)>);
 // SAFETY: the server runs one thread.
 unsafe impl Sync for Memory {}
 
-static MEMORY: Memory =
-    Memory(UnsafeCell::new(([Known { function: 0, collation: 0, found: None }; REMEMBERED], 0)));
+static MEMORY: Memory = Memory(UnsafeCell::new(([Known { function: 0, collation: 0, found: None }; REMEMBERED], 0)));
 
 impl Abbreviation {
     /// The abbreviation of the values that a comparison function orders under a collation, if there is one.
@@ -91,8 +90,7 @@ unsafe fn prepare(function: Oid, collation: Oid) -> Option<Abbreviation> {
     // SAFETY: the server's protocol for sort support; the memory is kept as long as the process lives.
     unsafe {
         let memory = pg_sys::TopMemoryContext;
-        let support: *mut SortSupportData =
-            pg_sys::MemoryContextAllocZero(memory, size_of::<SortSupportData>()).cast();
+        let support: *mut SortSupportData = pg_sys::MemoryContextAllocZero(memory, size_of::<SortSupportData>()).cast();
         *support = zeroed();
         (*support).ssup_cxt = memory;
         (*support).ssup_collation = collation;

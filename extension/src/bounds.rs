@@ -262,4 +262,3 @@ pub fn interval(strategy: u16, Neighbours { floor, ceil }: Neighbours) -> Option
     };
     (low <= high).then_some((low, high))
 }
-

@@ -157,7 +157,9 @@ unsafe fn warn_of_conflict_clauses(heap: Relation, rel: Relation) {
         PgLogLevel::NOTICE,
         ERRCODE_SUCCESSFUL_COMPLETION,
         format_args!("INSERT … ON CONFLICT on table \"{}\" will fail while it has index \"{}\"", Name(heap), Name(rel)),
-        Some(format_args!("Before version 18, PostgreSQL refuses it on a table with a unique index of another method than btree.")),
+        Some(format_args!(
+            "Before version 18, PostgreSQL refuses it on a table with a unique index of another method than btree."
+        )),
         Some(format_args!("Use a btree index, or an exclusion constraint with \"=\", where ON CONFLICT is needed.")),
     );
 }
@@ -171,8 +173,8 @@ pub unsafe extern "C-unwind" fn ambuildempty(rel: Relation) {
         server::add_init_page(rel, &meta(&index));
         with_keys!(index.shape.lane_kind(), K => {
             let columns = K::new_columns(rel, &index);
-            let order = K::order(&columns);
-            new_loader::<K>(100).finish(&index.geometry, order, &mut |_, page| server::add_init_page(rel, page));
+            let write = &mut |_, page: &PageBytes| server::add_init_page(rel, page);
+            new_loader::<K>(100).finish(&index.geometry, K::order(&columns), write);
         });
     }
 }

@@ -430,7 +430,9 @@ impl Image {
                 length if self.by_value => {
                     shape.put_opaque(prefix, &value.value().to_le_bytes()[..length as usize], buffer);
                 }
-                length => shape.put_opaque(prefix, slice::from_raw_parts(value.cast_mut_ptr(), length as usize), buffer),
+                length => {
+                    shape.put_opaque(prefix, slice::from_raw_parts(value.cast_mut_ptr(), length as usize), buffer)
+                }
             }
         }
     }

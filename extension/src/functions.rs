@@ -324,10 +324,14 @@ impl<K: Keyed> Checker<'_, K> {
             let words = zeroed_array::<u64>(BlockSet::words(self.store.block_count()));
             let tree = tree::<K>(&self.store, &self.index, &self.columns);
             let (rows, sound) = (self.rows, &mut self.sound);
-            self.store.expect(tree.verify(K::ranks(&self.columns), &mut BlockSet::new(words), &mut |block, what, detail| {
-                *sound = false;
-                Self::report(rows, block, what, detail);
-            }));
+            self.store.expect(tree.verify(
+                K::ranks(&self.columns),
+                &mut BlockSet::new(words),
+                &mut |block, what, detail| {
+                    *sound = false;
+                    Self::report(rows, block, what, detail);
+                },
+            ));
             free_array(words);
         }
     }

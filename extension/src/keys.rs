@@ -248,8 +248,7 @@ impl LongColumns {
         for c in self.shape.opaque_from()..self.keys {
             if self.codecs[c].shape.is_opaque() {
                 // SAFETY: by this function's contract; every operator class has an order function.
-                self.functions[c] =
-                    unsafe { raw::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
+                self.functions[c] = unsafe { raw::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
             }
         }
     }
@@ -272,7 +271,9 @@ impl ColumnOrder for LongColumns {
             return Ordering::Equal;
         }
         let (mut first, mut second) = (Scratch::new(), Scratch::new());
-        let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else { return Ordering::Less };
+        let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else {
+            return Ordering::Less;
+        };
         // SAFETY: the operator class's function, on two values of its type.
         let sign = unsafe { raw::FunctionCall2Coll(self.functions[column], codec.collation, a, b) }.value() as i32;
         if codec.shape.descending { 0.cmp(&sign) } else { sign.cmp(&0) }
@@ -368,12 +369,7 @@ impl Keyed for Long {
         Some(())
     }
 
-    unsafe fn values(
-        columns: &LongColumns,
-        entry: &Entry<'_, Long>,
-        values: &mut [Datum],
-        nulls: &mut [bool],
-    ) -> bool {
+    unsafe fn values(columns: &LongColumns, entry: &Entry<'_, Long>, values: &mut [Datum], nulls: &mut [bool]) -> bool {
         let mut room = Room::new();
         let Some(mut digits) = columns.shape.join(&entry.key, &mut room) else { return false };
         let length = columns.shape.value_length(entry.key.extra);
@@ -403,7 +399,8 @@ unsafe fn refuse_size(rel: Relation, size: usize, tid: *const ItemPointerData) -
     unsafe {
         let (block, offset) = heap_place(tid);
         let table = raw::table_open((*(*rel).rd_index).indrelid, pg_sys::NoLock as i32);
-        let detail = Text::new(format_args!("Index row references tuple ({block},{offset}) in relation \"{}\".", Name(table)));
+        let detail =
+            Text::new(format_args!("Index row references tuple ({block},{offset}) in relation \"{}\".", Name(table)));
         server::raise_constraint(
             ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             format_args!("index row size {size} exceeds fpbtree maximum {MOST_KEY} for index \"{}\"", Name(rel)),

@@ -76,24 +76,19 @@ impl Newcomer {
             let mut unique = true;
             loop {
                 let (mut obstacle, mut found) = (None, false);
-                let done = store.expect(tree.insert_unique(
-                    around,
-                    (!again).then_some(&entry),
-                    fill,
-                    &mut |tail| {
-                        if again && same_row(tail, &self.tid) {
-                            found = true;
-                            return Verdict::Pass;
-                        }
-                        let (verdict, why) = self.look(tail);
-                        if why.is_some() && partial {
-                            unique = false;
-                            return Verdict::Pass;
-                        }
-                        obstacle = why;
-                        verdict
-                    },
-                ));
+                let done = store.expect(tree.insert_unique(around, (!again).then_some(&entry), fill, &mut |tail| {
+                    if again && same_row(tail, &self.tid) {
+                        found = true;
+                        return Verdict::Pass;
+                    }
+                    let (verdict, why) = self.look(tail);
+                    if why.is_some() && partial {
+                        unique = false;
+                        return Verdict::Pass;
+                    }
+                    obstacle = why;
+                    verdict
+                }));
                 match obstacle {
                     None if again && !found => self.lost(),
                     None => {

@@ -413,6 +413,12 @@ pub struct Kept {
 #[derive(Clone, Copy)]
 pub struct Room([MaybeUninit<u8>; Room::SIZE]);
 
+impl Default for Room {
+    fn default() -> Self {
+        Room::new()
+    }
+}
+
 impl Room {
     /// As much as a key's two parts can have, and the zeros a key cut short is taken to go on with.
     pub const SIZE: usize = MOST_PARTS + PADDING;
@@ -456,6 +462,12 @@ pub const PADDING: usize = 18 * KeyShape::MAX_COLUMNS;
 impl core::fmt::Debug for Kept {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{:?}|{:?} {} {:?}", self.normal(), self.value(), self.above, self.tail)
+    }
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Kept::new()
     }
 }
 

@@ -22,6 +22,10 @@ pub trait Batch<K: KeySpace> {
     fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &K::Kept, entry: &Entry<'_, K>) -> bool;
     /// How many there are.
     fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
     /// The entry at an index.
     fn entry(&self, index: usize) -> Entry<'_, K>;
     /// Becomes the fence between two neighbours of a level, of which the first ends this page.

@@ -121,8 +121,7 @@ impl LongSorter {
                 self.spill(order);
             }
             let record = self.memory.add(self.used);
-            let header =
-                Header { tail: entry.tail.raw(), normal: normal.len() as u32, extra: extra.len() as u32 };
+            let header = Header { tail: entry.tail.raw(), normal: normal.len() as u32, extra: extra.len() as u32 };
             record.cast::<Header>().write_unaligned(header);
             record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
             record.add(HEADER + normal.len()).copy_from_nonoverlapping(extra.as_ptr(), extra.len());
