@@ -171,11 +171,17 @@ pub unsafe extern "C-unwind" fn ambuildempty(rel: Relation) {
     unsafe {
         let index = new_index(rel);
         server::add_init_page(rel, &meta(&index));
-        with_keys!(index.shape.lane_kind(), K => {
-            let columns = K::new_columns(rel, &index);
-            let write = &mut |_, page: &PageBytes| server::add_init_page(rel, page);
-            new_loader::<K>(100).finish(&index.geometry, K::order(&columns), write);
-        });
+        with_keys!(index.shape.lane_kind(), K => add_empty_root::<K>(rel, &index));
+    }
+}
+
+/// Adds the root of an empty index to its init fork.
+unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
+    // SAFETY: as `ambuildempty`.
+    unsafe {
+        let columns = K::new_columns(rel, index);
+        let write = &mut |_, page: &PageBytes| server::add_init_page(rel, page);
+        new_loader::<K>(100).finish(&index.geometry, K::order(&columns), write);
     }
 }
 
