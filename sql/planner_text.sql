@@ -5,7 +5,7 @@
 \i :planner
 \set ECHO all
 SELECT bt.both($$
-  CREATE TABLE w (id int4 NOT NULL, c text COLLATE "C" NOT NULL, p text NOT NULL, v varchar(40), b char(40), n name, y bytea, a int4);
+  CREATE TABLE w (id int4 NOT NULL, c text COLLATE "C", p text NOT NULL, v varchar(40), b char(40), n name, y bytea, a int4);
   INSERT INTO w SELECT i, md5(i::text), md5(i::text), md5(i::text), md5(i::text), md5(i::text), decode(md5(i::text), 'hex'), i % 100
     FROM generate_series(1, 20000) i;
   CREATE INDEX w_c ON w USING {method} (c);

@@ -3,7 +3,8 @@
 //! Boolean conditions (15), `LIKE` and `^@` with the pattern classes, and proofs of uniqueness (15 to 17) are tried only
 //! where an index column's family is one of btree's. Our families are copies of those, so the planner may as well see
 //! the original: in its own description of the index, nowhere else. The executor looks a condition's operator up in the
-//! index's real family, where it means the same because the copy is complete, which is checked here.
+//! index's real family, where it means the same because the copy is complete, which is checked here. Row comparisons (18)
+//! are tried with btree's own indexes alone.
 
 use core::cell::Cell;
 
@@ -67,14 +68,16 @@ unsafe extern "C-unwind" fn describe_indexes(root: *mut PlannerInfo, table: Oid,
         for i in 0..indexes.length as usize {
             let index: *mut IndexOptInfo = (*indexes.elements.add(i)).ptr_value.cast();
             if handler::is_ours(&*index) && !(*index).sortopfamily.is_null() {
-                show_originals(&*index);
+                show_originals(&mut *index);
             }
         }
     }
 }
 
-/// Puts btree's families in place of complete copies.
-unsafe fn show_originals(index: &IndexOptInfo) {
+/// Puts btree's families in place of complete copies, and, where all are, btree itself, because the planner makes index
+/// conditions of row comparisons for no other method. The executors before 18 take them for no other method either.
+unsafe fn show_originals(index: &mut IndexOptInfo) {
+    let mut all = true;
     for column in 0..index.nkeycolumns as usize {
         // SAFETY: arrays with an element for each key column. The family to sort by is the one that the server found
         // the "<" of ours in: btree's.
@@ -82,8 +85,13 @@ unsafe fn show_originals(index: &IndexOptInfo) {
             let (shown, original) = (index.opfamily.add(column), *index.sortopfamily.add(column));
             if mirrors(*shown, original) {
                 *shown = original;
+            } else {
+                all = false;
             }
         }
+    }
+    if all && cfg!(feature = "pg18") {
+        index.relam = pg_sys::BTREE_AM_OID;
     }
 }
 

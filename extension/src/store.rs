@@ -409,10 +409,10 @@ impl PageStore for PgStore {
     }
 
     #[inline(always)]
-    fn prefetch(&self, pin: Buffer, bytes: usize) {
+    fn prefetch(&self, pin: Buffer, bytes: core::ops::Range<usize>) {
         // SAFETY: a pinned buffer is a page; the address is only a hint to the hardware.
         let page = unsafe { server::page(pin) };
-        for at in (0..bytes).step_by(LINE) {
+        for at in bytes.step_by(LINE) {
             simd::prefetch(page.wrapping_add(at));
         }
     }

@@ -18,17 +18,19 @@
 //!
 //! DESC inverts the content, terminators included, but neither the marker nor an opaque value.
 
+use core::mem::MaybeUninit;
 /// Bytes put one after the other, without allocation. Those that do not fit are counted, not kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer<const N: usize> {
     len: usize,
-    bytes: [u8; N],
+    /// Written as far as `len` says; making a buffer costs nothing.
+    bytes: [MaybeUninit<u8>; N],
 }
 
 impl<const N: usize> Buffer<N> {
     /// An empty buffer.
     pub const fn new() -> Self {
-        Buffer { len: 0, bytes: [0; N] }
+        Buffer { len: 0, bytes: [MaybeUninit::uninit(); N] }
     }
 
     /// Empties the buffer.
@@ -47,7 +49,7 @@ impl<const N: usize> Buffer<N> {
     #[inline]
     pub fn put_byte(&mut self, byte: u8) {
         if let Some(room) = self.bytes.get_mut(self.len) {
-            *room = byte;
+            room.write(byte);
         }
         self.len = self.len.saturating_add(1);
     }
@@ -73,14 +75,19 @@ impl<const N: usize> Buffer<N> {
     /// The bytes kept.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len.min(N)]
+        // SAFETY: everything in front of `len` was written.
+        unsafe { self.bytes[..self.len.min(N)].assume_init_ref() }
     }
 
     /// Appends `bytes`, each with the bits of `flip` turned over.
     #[inline]
     fn put_flipped(&mut self, bytes: &[u8], flip: u8) {
         if let Some(room) = self.bytes.get_mut(self.len..) {
-            copy_flipped(room, bytes, flip);
+            let kept = room.len().min(bytes.len());
+            let written = room[..kept].write_copy_of_slice(&bytes[..kept]);
+            if flip != 0 {
+                written.iter_mut().for_each(|byte| *byte ^= flip);
+            }
         }
         self.len = self.len.saturating_add(bytes.len());
     }

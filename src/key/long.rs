@@ -35,6 +35,14 @@ impl LongShape {
     /// Bytes of a column in [`to_bytes`](Self::to_bytes).
     pub const COLUMN_BYTES: usize = DigitShape::BYTES;
 
+    /// Bytes of the longest digit of fixed width, its marker included; one more than that.
+    const WIDEST: usize = 18;
+
+    /// How many zeros a key cut short is taken to go on with: enough for a digit of fixed width in every column.
+    pub fn padding(&self) -> usize {
+        Self::WIDEST * self.count as usize
+    }
+
     /// The shape of an index on these columns. `carries`: entries have bytes that are no part of the key, to get values
     /// back from or of columns that are only included. None if there are no columns, or too many.
     pub fn new(digits: &[DigitShape], carries: bool) -> Option<LongShape> {
@@ -116,7 +124,8 @@ impl LongShape {
         if normal > MOST_PARTS {
             return None;
         }
-        let out = room.zeroed(normal + PADDING);
+        let padding = self.padding();
+        let out = room.zeroed(normal + padding);
         stored.copy_from(0, &mut out[..normal]);
         let mut at = 0;
         for digit in &self.digits()[..self.opaque_from as usize] {
@@ -125,7 +134,7 @@ impl LongShape {
         if let Some(digit) = self.digits().get(self.opaque_from as usize) {
             at += normal_length(digit, &out[at..]);
             let value = stored.extra.get(1..self.value_length(stored.extra)?)?;
-            if at > normal + PADDING || at + value.len() > Room::SIZE {
+            if at > normal + padding || at + value.len() > Room::SIZE {
                 return None;
             }
             room.write(at, value);
@@ -456,8 +465,8 @@ impl Room {
     }
 }
 
-/// Zeros that a key cut short is taken to go on with: enough for a digit of fixed width in every column.
-pub const PADDING: usize = 18 * KeyShape::MAX_COLUMNS;
+/// Zeros that a key cut short is taken to go on with, at most: enough for a digit of fixed width in every column.
+const PADDING: usize = LongShape::WIDEST * KeyShape::MAX_COLUMNS;
 
 impl core::fmt::Debug for Kept {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -267,6 +267,13 @@ impl Geometry {
         (FIRST_LINE + self.layout(level).w) * LINE
     }
 
+    /// Bytes at a page's end that every arrival reads: fences that are cells.
+    #[inline(always)]
+    pub fn back(&self) -> core::ops::Range<usize> {
+        let lines = if self.leaf.kind.is_prefix() { 2 } else { 0 };
+        PAGE_SIZE - lines * LINE..PAGE_SIZE
+    }
+
     /// The layout of a level's pages.
     pub fn layout(&self, level: u8) -> &Layout {
         if level == 0 { &self.leaf } else { &self.inner }
@@ -822,6 +829,14 @@ impl Shape {
         }
     }
 
+    /// Bytes of the columns as stored.
+    fn stored_length(&self) -> usize {
+        match self {
+            Shape::Exact(shape) => KeyShape::COLUMN_BYTES * shape.columns().len(),
+            Shape::Long(shape) => LongShape::COLUMN_BYTES * shape.digits().len(),
+        }
+    }
+
     fn to_bytes(self, out: &mut [u8]) {
         match self {
             Shape::Exact(shape) => {
@@ -921,10 +936,11 @@ impl Meta {
             return Err(corrupt("meta page names an unknown log"));
         }
         let used = meta_at::END.next_multiple_of(LINE);
+        let columns_end = meta_at::COLUMN + shape.stored_length();
         let unused = bytes[at::FLAGS..meta_at::MAGIC]
             .iter()
             .chain(&bytes[meta_at::COLUMNS + 1..meta_at::COLUMN])
-            .chain(&bytes[meta_at::END..used]);
+            .chain(&bytes[columns_end..used]);
         if unused.into_iter().any(|&byte| byte != 0) {
             return Err(corrupt("meta page has bytes where it should be empty"));
         }

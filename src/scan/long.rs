@@ -6,7 +6,7 @@
 use super::{Range, Wanted};
 use crate::key::KeyShape;
 use crate::key::digit::DigitShape;
-use crate::key::long::{Kept, LongOrder, LongShape, PADDING, Room};
+use crate::key::long::{Kept, LongOrder, LongShape, Room};
 use crate::page::Long;
 use core::cmp::Ordering;
 
@@ -137,9 +137,10 @@ impl Digits {
 
     fn take_apart(&mut self, shape: &LongShape, place: &Kept) {
         let (normal, value, opaque_from) = (place.normal(), place.value(), shape.opaque_from());
+        let padding = shape.padding();
         // A place before others goes on with zeros, one behind others ends where it ends.
-        self.length = if place.above() { normal.len() } else { normal.len() + PADDING };
-        self.room.zeroed(normal.len() + PADDING)[..normal.len()].copy_from_slice(normal);
+        self.length = if place.above() { normal.len() } else { normal.len() + padding };
+        self.room.zeroed(normal.len() + padding)[..normal.len()].copy_from_slice(normal);
         self.add_digits(&shape.digits()[..opaque_from]);
         let at = self.start(self.count);
         if self.count < opaque_from || opaque_from == shape.digits().len() || value.is_empty() {
@@ -147,7 +148,7 @@ impl Digits {
             return;
         }
         // The value part leaves out what the normal part has of its first column.
-        let begin = at + shape.marker_and_prefix(&self.room.front(normal.len() + PADDING)[at..]);
+        let begin = at + shape.marker_and_prefix(&self.room.front(normal.len() + padding)[at..]);
         let rest = &value[1..value.len().min(1 + Room::SIZE - begin)];
         self.room.write(begin, rest);
         self.length = begin + rest.len();

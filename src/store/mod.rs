@@ -101,7 +101,7 @@ pub trait PageStore {
     fn note_merge(&self, _from: Block, _to: Block) {}
     /// A writer is about to insert into this leaf page (exclusively locked): serializable conflicts are raised here.
     fn note_insert(&self, _pin: Self::Pin) {}
-    /// Asks the hardware for the first bytes of a pinned page, which is about to be locked and read.
+    /// Asks the hardware for some bytes of a pinned page, which is about to be locked and read.
     #[inline(always)]
-    fn prefetch(&self, _pin: Self::Pin, _bytes: usize) {}
+    fn prefetch(&self, _pin: Self::Pin, _bytes: core::ops::Range<usize>) {}
 }

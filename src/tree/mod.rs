@@ -201,7 +201,8 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         let mut hops = 0;
         loop {
             let pin = self.store.pin(block)?;
-            self.store.prefetch(pin, self.geometry.front(level));
+            self.store.prefetch(pin, 0..self.geometry.front(level));
+            self.store.prefetch(pin, self.geometry.back());
             self.grip(pin, grip);
             let page = self.page(pin)?;
             match seek.arrival(&page, level) {

@@ -1,10 +1,10 @@
 //! Scans of exact lanes: conditions become intervals of fields, and tuples are formed from lanes.
 
-use fpbtree_engine::key::{Key, KeyShape, Lane};
+use fpbtree_engine::key::{Key, KeyShape, Lane, Tail};
 use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
 use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
-use super::{Searched, element_type, elements, refuse_rows};
+use super::{Searched, element_type, elements, first_of_row, row_members, with_equality};
 use crate::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
 use crate::index::Index;
 use crate::memory::{self, zeroed_array};
@@ -14,6 +14,10 @@ use crate::tuple::Tuple;
 pub struct ExactSearch {
     shape: &'static KeyShape,
     selection: Selection<'static>,
+    /// What row comparisons leave of the index.
+    window: Option<Window>,
+    /// Whether some condition says more than the selection and the window.
+    rechecks: bool,
     /// Where the scan's memory is.
     context: pg_sys::MemoryContext,
     /// Memory for arrays and lists looked for, emptied at each rescan; null until one comes.
@@ -24,11 +28,21 @@ pub struct ExactSearch {
 impl<L: Lane> Wanted<L> for ExactSearch {
     #[inline]
     fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        self.selection.at_or_after(place, out)
+        let Some(window) = &self.window else { return self.selection.at_or_after(place, out) };
+        let (first, after) = window.ends();
+        self.selection.at_or_after(place.max(&first), out) && {
+            out.after = out.after.min(after);
+            out.first < out.after
+        }
     }
 
     fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        self.selection.before(place, out)
+        let Some(window) = &self.window else { return self.selection.before(place, out) };
+        let (first, after) = window.ends();
+        self.selection.before(place.min(&after), out) && {
+            out.first = out.first.max(first);
+            out.first < out.after
+        }
     }
 
     fn null_rank(&self) -> bool {
@@ -37,6 +51,24 @@ impl<L: Lane> Wanted<L> for ExactSearch {
 
     fn wants_keys(&self) -> bool {
         true
+    }
+}
+
+/// The lanes from one to another, both included.
+#[derive(Clone, Copy)]
+struct Window {
+    low: u128,
+    high: u128,
+}
+
+impl Window {
+    const ALL: Window = Window { low: 0, high: u128::MAX };
+
+    /// Its first key, and the key behind it.
+    fn ends<L: Lane>(&self) -> (Key<L>, Key<L>) {
+        let first = Key::new(L::from_u128(self.low), Tail::MIN);
+        let last = if self.high < L::MAX.to_u128() { L::from_u128(self.high + 1) } else { return (first, Key::MAX) };
+        (first, Key::new(last, Tail::MIN))
     }
 }
 
@@ -56,12 +88,21 @@ macro_rules! searched {
                 // SAFETY: by this function's contract.
                 unsafe {
                     let tuple = Tuple::new(context, shape);
-                    search.write(ExactSearch { shape, selection, context, arrays: core::ptr::null_mut(), tuple });
+                    search.write(ExactSearch {
+                        shape,
+                        selection,
+                        window: None,
+                        rechecks: false,
+                        context,
+                        arrays: core::ptr::null_mut(),
+                        tuple,
+                    });
                 }
             }
 
             unsafe fn select(search: &mut ExactSearch, rel: Relation, keys: &[ScanKeyData]) {
                 search.selection.clear();
+                (search.window, search.rechecks) = (None, false);
                 // SAFETY: by this function's contract.
                 unsafe {
                     if !search.arrays.is_null() {
@@ -76,8 +117,8 @@ macro_rules! searched {
             fn want_tuples(_search: &mut ExactSearch, _wanted: bool) {}
 
             #[inline(always)]
-            fn rechecks(_search: &ExactSearch) -> bool {
-                false
+            fn rechecks(search: &ExactSearch) -> bool {
+                search.rechecks
             }
 
             #[inline(always)]
@@ -139,8 +180,8 @@ impl ExactSearch {
             return self.selection.nothing();
         }
         if flags & pg_sys::SK_ROW_HEADER != 0 {
-            // SAFETY: an open index.
-            unsafe { refuse_rows(rel) }
+            // SAFETY: by this function's contract.
+            return unsafe { self.add_row(rel, row_members(key)) };
         }
         let ty = self.shape.columns()[c].ty;
         // SAFETY: the server's scan keys are on our columns, with operators of our families.
@@ -165,6 +206,55 @@ impl ExactSearch {
     fn restrict(&mut self, c: usize, strategy: u16, bounds: Neighbours) {
         let Some((low, high)) = interval(strategy, bounds) else { return self.selection.nothing() };
         self.selection.between(c, low, high);
+    }
+
+    /// Wants a row of columns to compare so with others. What that means if a later column is NULL is rechecked.
+    #[cold]
+    unsafe fn add_row(&mut self, rel: Relation, members: &[ScanKeyData]) {
+        self.rechecks = true;
+        // SAFETY: as `add_key`.
+        unsafe {
+            self.add_key(rel, &first_of_row(members));
+            self.narrow(rel, members);
+        }
+    }
+
+    /// Narrows the window to where a row comparison may hold: as far as its columns are the index's leading ones, in
+    /// the same direction, it is a comparison of lanes.
+    unsafe fn narrow(&mut self, rel: Relation, members: &[ScanKeyData]) {
+        let columns = self.shape.columns();
+        let strategy = with_equality(members[0].sk_strategy);
+        let greater = u32::from(strategy) == pg_sys::BTGreaterEqualStrategyNumber;
+        let upward = greater != columns[0].descending;
+        let mut window = self.window.unwrap_or(Window::ALL);
+        let mut digits = 0;
+        for (c, member) in members.iter().enumerate() {
+            let known = member.sk_flags as u32 & pg_sys::SK_ISNULL == 0;
+            if !known || member.sk_attno as usize != c + 1 || columns[c].descending != columns[0].descending {
+                break;
+            }
+            // SAFETY: as `add_key`.
+            let bounds = unsafe {
+                let order = ColumnOrder::of(rel, c, columns[c].ty);
+                if bounds::is_local(order, member.sk_subtype) {
+                    break;
+                }
+                neighbours(order, member.sk_subtype, member.sk_argument)
+            };
+            let Some((low, high)) = interval(strategy, bounds) else { break };
+            let shift = self.shape.slot(c).shift;
+            let lane = digits | self.shape.place(c, if greater { low } else { high }) << shift;
+            if upward {
+                window.low = window.low.max(lane);
+            } else {
+                window.high = window.high.min(lane | ((1 << shift) - 1));
+            }
+            if bounds.ceil != bounds.floor {
+                break;
+            }
+            digits = lane;
+        }
+        self.window = Some(window);
     }
 
     /// Makes the arrays' memory the current context; returns the one before.

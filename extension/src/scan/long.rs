@@ -8,7 +8,7 @@ use fpbtree_engine::page::Long;
 use fpbtree_engine::scan::{Cut, Interval, LongSelection, Matches, Range, Wanted, compare_cuts};
 use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
 
-use super::{Searched, element_type, elements};
+use super::{Searched, element_type, elements, first_of_row, row_members};
 use crate::bounds::{self, ColumnOrder, List, interval, neighbours};
 use crate::codec::Codec;
 use crate::index::Index;
@@ -73,7 +73,7 @@ impl Searched for Long {
         search.rechecks = false;
         // SAFETY: by this function's contract.
         unsafe {
-            pg_sys::MemoryContextReset(search.memory);
+            raw::MemoryContextReset(search.memory);
             let before = pg_sys::MemoryContextSwitchTo(search.memory);
             for key in keys {
                 search.add_key(rel, key);
@@ -110,7 +110,7 @@ impl Searched for Long {
         let (mut values, mut nulls) = ([Datum::null(); MOST_COLUMNS], [true; MOST_COLUMNS]);
         // SAFETY: by this function's contract; the arrays have room for every column an index can have.
         unsafe {
-            pg_sys::MemoryContextReset(search.tuples);
+            raw::MemoryContextReset(search.tuples);
             let before = pg_sys::MemoryContextSwitchTo(search.tuples);
             let sound = Long::values(search.columns, &entry, &mut values, &mut nulls);
             let tuple = if sound {
@@ -139,6 +139,7 @@ mod raw {
     use super::{Datum, pg_sys};
 
     unsafe extern "C-unwind" {
+        pub fn MemoryContextReset(context: pg_sys::MemoryContext);
         pub fn index_form_tuple(
             descriptor: pg_sys::TupleDesc,
             values: *const Datum,
@@ -193,7 +194,8 @@ impl LongSearch {
                 // All operators of our families are strict.
                 Some(list(&[]))
             } else if flags & pg_sys::SK_ROW_HEADER != 0 {
-                super::refuse_rows(rel)
+                self.rechecks = true;
+                return self.add_key(rel, &first_of_row(row_members(key)));
             } else {
                 self.compared(rel, c, key)
             }
@@ -251,6 +253,12 @@ impl LongSearch {
         // SAFETY: by the caller's contract.
         unsafe {
             let codec = self.columns.codec(c);
+            if let ([argument], None) = (arguments, codec.exact())
+                && subtype == *(*rel).rd_opcintype.add(c)
+            {
+                // The ordinary case: nothing to be put together.
+                return Some(list(&[self.digits(codec, strategy, *argument)?]));
+            }
             let mut wanted = List::new();
             if let Some(ty) = codec.exact() {
                 let order = ColumnOrder::of(rel, c, ty);

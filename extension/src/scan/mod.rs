@@ -6,7 +6,6 @@ use fpbtree_engine::key::{LaneKind, Tail};
 use fpbtree_engine::page::MAX_PAGE_ENTRIES;
 use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Wanted};
 use fpbtree_engine::store::{Block, Error, PageStore};
-use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, Buffer, Datum, ForkNumber::MAIN_FORKNUM, IndexScanDesc, IndexScanDescData, ItemPointerData, Relation,
@@ -531,14 +530,31 @@ unsafe fn element_type(array: Datum) -> pg_sys::Oid {
     unsafe { (*pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype }
 }
 
-#[cold]
-unsafe fn refuse_rows(rel: Relation) -> ! {
-    server::raise(
-        ERRCODE_FEATURE_NOT_SUPPORTED,
-        format_args!("fpbtree index \"{}\" cannot compare rows", server::Name(rel)),
-        None,
-        None,
-    )
+/// The comparisons that a row comparison is made of, column by column.
+unsafe fn row_members(row: &ScanKeyData) -> &'static [ScanKeyData] {
+    // SAFETY: the key's argument is an array of keys, of which the last is marked; the executor keeps it for the scan.
+    unsafe {
+        let members: *const ScanKeyData = row.sk_argument.cast_mut_ptr();
+        let mut count = 1;
+        while (*members.add(count - 1)).sk_flags as u32 & pg_sys::SK_ROW_END == 0 {
+            count += 1;
+        }
+        core::slice::from_raw_parts(members, count)
+    }
+}
+
+/// What a row comparison says of its first column alone: no more than `<=` or `>=`.
+fn first_of_row(members: &[ScanKeyData]) -> ScanKeyData {
+    ScanKeyData { sk_strategy: with_equality(members[0].sk_strategy), ..members[0] }
+}
+
+/// The strategy that `=` is added to.
+fn with_equality(strategy: u16) -> u16 {
+    match u32::from(strategy) {
+        pg_sys::BTLessStrategyNumber => pg_sys::BTLessEqualStrategyNumber as u16,
+        pg_sys::BTGreaterStrategyNumber => pg_sys::BTGreaterEqualStrategyNumber as u16,
+        _ => strategy,
+    }
 }
 
 /// An array's elements and which of them are NULL, in the current memory context.
