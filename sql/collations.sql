@@ -103,7 +103,7 @@ INSERT INTO versioned SELECT w FROM word;
 UPDATE pg_collation SET collversion = '0.0' WHERE collname = 'english';
 \c -
 SET enable_seqscan = off;
-\set VERBOSITY sqlstate
+\set VERBOSITY terse
 SELECT count(*) > 10 AS some FROM versioned WHERE v > 'b';
 \set VERBOSITY default
 SET client_min_messages = warning;

@@ -236,12 +236,13 @@ DELETE FROM long;
 INSERT INTO long SELECT i, noise(:longest - i % 2, i) FROM generate_series(1, 300) i;
 INSERT INTO long SELECT i, noise(:longest - 40, i % 3) || right(i::text, 3) FROM generate_series(1, 300) i;
 INSERT INTO long SELECT i, i FROM generate_series(1, 300) i;
+CREATE TABLE sample AS SELECT max(v) AS v FROM long;
 CREATE FUNCTION check_long(what text) RETURNS void LANGUAGE sql AS $$
   SELECT harness.compare(what, q, '{long}', '{index,indexonly}', true)
     FROM unnest(ARRAY['SELECT v{id} FROM {t} ORDER BY v{tie}', 'SELECT v{id} FROM {t} ORDER BY v DESC{tie}']) q;
   SELECT harness.compare(what, 'SELECT v{id} FROM {t} WHERE ' || c, '{long}', '{index,indexonly,bitmap}', false)
     FROM unnest(ARRAY[$c$v > '7'$c$, $c$v BETWEEN '3' AND noise(500, 5)$c$, $c$v = '77'$c$, $c$v >= noise(3000, 1)$c$, $c$v < noise(30000, 2)$c$, $c$v = noise(5000, 3)$c$,
-                      $c$v = ANY (ARRAY[noise(9000, 1), noise(500, 2), '5', '77'])$c$, $c$v = (SELECT max(v) FROM long)$c$]) c;
+                      $c$v = ANY (ARRAY[noise(9000, 1), noise(500, 2), '5', '77'])$c$, $c$v = (SELECT v FROM sample)$c$]) c;
   SELECT harness.sound(what, 'long_idx');
 $$;
 SELECT check_long('longest, grown');
@@ -274,12 +275,13 @@ ALTER TABLE toasted ALTER v SET STORAGE EXTENDED;
 INSERT INTO toasted SELECT i, noise(1000 + i, i) FROM generate_series(301, 600) i;
 SELECT pg_column_size(v) < length(v) AS compressed, count(*) > 100 AS some FROM toasted GROUP BY 1 ORDER BY 1;
 SELECT pg_relation_size(reltoastrelid) > 8192 AS out_of_line FROM pg_class WHERE relname = 'toasted';
+UPDATE sample SET v = (SELECT max(v) FROM toasted);
 CREATE FUNCTION check_toasted(what text) RETURNS void LANGUAGE sql AS $$
   SELECT harness.compare(what, q, '{toasted}', '{index,indexonly}', true)
     FROM unnest(ARRAY['SELECT v{id} FROM {t} ORDER BY v{tie}', 'SELECT v{id} FROM {t} ORDER BY v DESC{tie}']) q;
   SELECT harness.compare(what, 'SELECT v{id} FROM {t} WHERE ' || c, '{toasted}', '{index,indexonly,bitmap}', false)
     FROM unnest(ARRAY[$c$v = repeat('a', 1200)$c$, $c$v > repeat('b', 1399)$c$, $c$v BETWEEN repeat('a', 1477) AND repeat('b', 1021)$c$,
-                      $c$v = (SELECT max(v) FROM toasted)$c$, $c$v = ANY (ARRAY(SELECT repeat('c', g) FROM generate_series(990, 1500, 10) g))$c$]) c;
+                      $c$v = (SELECT v FROM sample)$c$, $c$v = ANY (ARRAY(SELECT repeat('c', g) FROM generate_series(990, 1500, 10) g))$c$]) c;
   SELECT harness.sound(what, 'toasted_idx');
 $$;
 SELECT check_toasted('toasted');
@@ -329,12 +331,13 @@ INSERT INTO many SELECT i, 'https://example.org/up/' || repeat('q', 100) || to_c
 INSERT INTO many SELECT i, 'https://example.org/down/' || repeat('q', 100) || to_char(10000 - i, 'FM000000') FROM generate_series(1, 4000) i;
 INSERT INTO many SELECT i, format('https://example.org/middle/%s%s', repeat('m', 60), 500000 + CASE WHEN i % 2 = 0 THEN i ELSE -i END) FROM generate_series(1, 4000) i;
 SELECT harness.sound('in order', 'many_idx');
+UPDATE sample SET v = (SELECT min(v) FROM many WHERE id = 77);
 CREATE FUNCTION check_many(what text) RETURNS void LANGUAGE sql AS $$
   SELECT harness.compare(what, q, '{many}', '{index,indexonly}', true)
     FROM unnest(ARRAY['SELECT v{id} FROM {t} ORDER BY v{tie}', 'SELECT v{id} FROM {t} ORDER BY v DESC{tie}']) q;
   SELECT harness.compare(what, 'SELECT v{id} FROM {t} WHERE ' || c, '{many}', '{index,indexonly,bitmap}', false)
     FROM unnest(ARRAY[$c$v > 'https://example.org/up/'$c$, $c$v BETWEEN 'https://example.org/c' AND 'https://example.org/d'$c$, $c$v = 'https://example.org/'$c$,
-                      $c$v = (SELECT m.v FROM many m WHERE m.id = 77 ORDER BY m.v LIMIT 1)$c$]) c;
+                      $c$v = (SELECT v FROM sample)$c$]) c;
   SELECT harness.sound(what, 'many_idx');
 $$;
 SELECT check_many('many');
@@ -347,4 +350,4 @@ SELECT check_many('many, again');
 SELECT * FROM harness.summary;
 SELECT * FROM harness.problem ORDER BY test, query LIMIT 10;
 DROP FUNCTION check_many, check_toasted, check_long, longest, refused, noise;
-DROP TABLE many, corner, toasted, long;
+DROP TABLE many, corner, toasted, long, sample;

@@ -20,22 +20,22 @@ END $$;
 \pset format unaligned
 \pset tuples_only on
 -- Before 18 a NOTICE comes with a new index, for the server then refuses ON CONFLICT on its table. From
--- 18 on there is nothing to notice, and the line comes from here.
+-- 18 on there is nothing to notice, and the lines come from here.
 CREATE TABLE announced (id int PRIMARY KEY, v int);
 INSERT INTO announced VALUES (1, 10);
 SELECT current_setting('server_version_num')::int >= 180000 AS modern \gset
 SET client_min_messages = notice;
-\set VERBOSITY sqlstate
 \set ECHO none
 CREATE UNIQUE INDEX announced_v ON announced USING fpbtree (v);
 \if :modern
-\echo NOTICE:  00000
+\echo 'NOTICE:  INSERT … ON CONFLICT on table "announced" will fail while it has index "announced_v"'
+\echo 'DETAIL:  Before version 18, PostgreSQL refuses it on a table with a unique index of another method than btree.'
+\echo 'HINT:  Use a btree index, or an exclusion constraint with "=", where ON CONFLICT is needed.'
 \endif
 \set ECHO all
 CREATE INDEX announced_id ON announced USING fpbtree (id);
 CREATE TABLE quiet (v int, EXCLUDE USING fpbtree (v WITH =));
 REINDEX INDEX announced_v;
-\set VERBOSITY default
 SET client_min_messages = warning;
 SELECT s, left(harness.outcome(s), 5) = CASE WHEN :'modern' THEN 'ok' ELSE 'XX000' END AS as_announced FROM unnest(ARRAY[
   'INSERT INTO announced VALUES (1, 11) ON CONFLICT DO NOTHING',

@@ -65,7 +65,7 @@ impl Newcomer {
         unsafe {
             let columns = K::columns(self.rel, index);
             let row = K::row(&columns, self.rel, self.values, self.nulls, &self.tid);
-            let (mut low, mut high) = (K::FIRST, K::FIRST);
+            let (mut low, mut high) = (K::fresh(), K::fresh());
             K::around(&columns, &row, &mut low, &mut high);
             let tree = tree::<K>(store, index, &columns);
             let around = (K::lend(&low, tree.order()), K::lend(&high, tree.order()));

@@ -482,7 +482,7 @@ impl Default for Kept {
 
 impl Kept {
     /// The place before all keys.
-    pub const FIRST: Kept = Kept::new();
+    pub const FIRST: Kept = Kept { normal: 0, value: 0, above: false, tail: Tail::MIN, room: Room::new() };
     /// The place behind all keys: no marker is as large.
     pub const LAST: Kept = {
         let mut last = Kept::FIRST;
@@ -493,8 +493,18 @@ impl Kept {
 
     /// The place before all keys, to become another.
     #[inline(always)]
-    pub const fn new() -> Kept {
-        Kept { normal: 0, value: 0, above: false, tail: Tail::MIN, room: Room::new() }
+    pub fn new() -> Kept {
+        let mut kept = MaybeUninit::<Kept>::uninit();
+        let place = kept.as_mut_ptr();
+        // SAFETY: every field is written but the room, which need not be. Field by field, because a constant would be
+        // copied with all its bytes.
+        unsafe {
+            (&raw mut (*place).normal).write(0);
+            (&raw mut (*place).value).write(0);
+            (&raw mut (*place).above).write(false);
+            (&raw mut (*place).tail).write(Tail::MIN);
+            kept.assume_init()
+        }
     }
 
     /// The normal part.
