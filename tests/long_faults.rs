@@ -162,7 +162,7 @@ fn use_it(store: &mut MemoryStore, meta: &Meta, taste: &Taste, random: &mut StdR
 
 #[test]
 fn damaged_trees() {
-    let (tries, mut errors) = (3000, 0);
+    let (tries, mut errors) = (4000, 0);
     for seed in 0..tries {
         let mut random = StdRng::seed_from_u64(seed);
         let is_small = seed % 3 > 0;

@@ -359,8 +359,9 @@ impl<'k> LongKey<'k> {
                 };
             }
             let digit = &order.shape.value_digit(column);
-            // A fence has as many digits as it takes. What cannot be one is noticed when the entry is read.
-            let Some(b_length) = digit.length(b) else { return Ordering::Greater };
+            // A fence has as many digits as it takes. What cannot be one, and is noticed when it is read, has a place, too:
+            // else a scan might not get past it.
+            let Some(b_length) = digit.length(b) else { return a.cmp(b).then_with(tie) };
             let Some(a_length) = digit.length(a) else {
                 let telling = if digit.is_opaque() { normal_length(digit, b).min(b_length) } else { b_length };
                 let common = a.len().min(telling);

@@ -453,7 +453,8 @@ impl<K: Scannable> Cursor<K> {
                     K::assign(&mut self.bound, &self.edge);
                     break;
                 }
-                sound &= out.append(page, from, page.lower_bound_from(from, after), reading);
+                let to = page.lower_bound_from(from, after);
+                sound &= from < to && out.append(page, from, to, reading);
                 K::assign(&mut self.bound, &range.after);
                 !wanted.is_one_range() && wanted.at_or_after(&self.bound, range)
             };
@@ -505,7 +506,7 @@ impl<K: Scannable> Cursor<K> {
             } else {
                 let begin = out.len();
                 let from = if page.is_below(first) { FIRST } else { page.lower_bound(first) };
-                sound &= out.append(page, from, to, reading);
+                sound &= from < to && out.append(page, from, to, reading);
                 out.reverse_from(begin);
                 if starts_below(&range.first) {
                     K::assign(&mut self.bound, &self.edge);
