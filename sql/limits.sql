@@ -125,7 +125,7 @@ $$;
 -- Row comparisons are filters, not conditions of the index, before 18. (A bound on the first column is a way round.)
 SELECT q, same(q), modern() OR plan(format(q, 'r')) ~ 'Filter: \(ROW' AND plan(format(q, 'bt')) ~ 'Index Cond: \(ROW' AS as_stated
   FROM unnest(ARRAY['SELECT a, b FROM %s WHERE (a, b) > (17, 5)', 'SELECT a, b FROM %s WHERE (a, b) <= (2, 28)']) q;
-SELECT q, same(q), plan(format(q, 'r')) ~ 'Index Cond: \(\(?a >= 17' AS bounded
+SELECT q, same(q), plan(format(q, 'r')) ~ 'Index Cond: .*a >= 17' AS bounded
   FROM unnest(ARRAY['SELECT a, b FROM %s WHERE (a, b) > (17, 5) AND a >= 17']) q;
 -- Ordered by the index, an array condition on a later column is a filter before 17; with btree too.
 SELECT q, same(q), plan(format(q, 'r')) ~ 'Filter: \(b = ANY' = (current_setting('server_version_num')::int < 170000) AS as_stated, plan(format(q, 'bt')) ~ 'Filter: \(b = ANY' = (plan(format(q, 'r')) ~ 'Filter: \(b = ANY') AS as_btree

@@ -189,3 +189,5 @@ SELECT relname, reltuples, pg_relation_size(oid) > 0 AS has_pages FROM pg_class 
 SELECT FROM harness.share('emptied', 'SELECT v{id} FROM {t} WHERE v IS NOT NULL', '{u32}', '{index,indexonly,bitmap}');
 SELECT * FROM harness.summary;
 SELECT test, left(query, 200) AS query, mode, want, got FROM harness.problem ORDER BY test, query, mode LIMIT 20;
+DROP FUNCTION found, slow, harness.share, harness.share_kinds;
+DO $$ BEGIN EXECUTE (SELECT 'DROP TABLE pair, mixed, kind, ' || string_agg(DISTINCT tab, ', ') FROM kind); END $$;

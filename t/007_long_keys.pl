@@ -45,7 +45,7 @@ my %load = (
 
 # Killed under load.
 my $node = PostgreSQL::Test::Cluster->new('crash');
-$node->init;
+$node->init(extra => [ '--encoding', 'UTF8' ]);
 $node->append_conf('postgresql.conf', <<'CONF');
 shared_buffers = 4MB
 checkpoint_timeout = 30s
@@ -107,7 +107,7 @@ $node->stop;
 
 # A standby.
 my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
+$primary->init(allows_streaming => 1, extra => [ '--encoding', 'UTF8' ]);
 $primary->append_conf('postgresql.conf', "shared_buffers = 8MB\nautovacuum = off\nlog_statement = none\nwal_consistency_checking = 'generic'\nwal_keep_size = 8GB\n");
 $primary->start;
 $primary->safe_psql('postgres', $create);
@@ -150,7 +150,7 @@ $primary->stop;
 # crashes or hangs; a statement answers or says that the index is corrupted; what is not noticed by
 # fpbtree_check does no harm.
 $node = PostgreSQL::Test::Cluster->new('corruption');
-$node->init(extra => `initdb --help` =~ /--no-data-checksums/ ? ['--no-data-checksums'] : []);
+$node->init(extra => [ '--encoding', 'UTF8', `initdb --help` =~ /--no-data-checksums/ ? '--no-data-checksums' : () ]);
 $node->append_conf('postgresql.conf', "autovacuum = off\nrestart_after_crash = off\nlog_statement = none\nlog_min_messages = warning\njit = off\nstatement_timeout = 10s\n");
 $node->start;
 $node->safe_psql('postgres', <<'SQL');

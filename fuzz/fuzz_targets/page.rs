@@ -3,48 +3,79 @@
 
 #![no_main]
 
-use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, Links, Page, build};
+use fpbtree_engine::key::long::Stored;
+use fpbtree_engine::key::{Lane, LaneKind, Tail};
+use fpbtree_engine::page::{Entry, Geometry, KeySpace, Links, Long, Page};
 use fpbtree_engine::store::{NO_BLOCK, PAGE_SIZE, PageBytes};
 use libfuzzer_sys::fuzz_target;
 
-/// A sound page of a few hundred entries, leaf or inner.
-fn sound<L: Lane>(geometry: &Geometry, level: u8, entries: usize) -> PageBytes {
-    let entries = entries % geometry.layout(level).page_entries();
-    let links = Links { level, left: NO_BLOCK, right: NO_BLOCK, low: Key::<L>::MIN, high: Key::MAX };
-    let entry = |at: usize| Entry {
-        lane: L::from_u128(at as u128 / 3),
-        tail: Tail::new(false, at as u32, 1, false),
-        child: at as u32 + 2,
-    };
-    build(geometry, &links, entries, (0..entries).map(entry))
+/// A key space that a number can be a key of, whose bytes may lie in `room`.
+trait Numbered: KeySpace<Order<'static>: Default> {
+    fn key(number: u128, room: &mut [u8; 32]) -> Self::Stored<'_>;
 }
 
-fn damage_and_use<L: Lane>(kind: LaneKind, level: u8, data: &[u8]) {
+macro_rules! numbered {
+    ($($lane:ty),*) => {$(
+        impl Numbered for $lane {
+            fn key(number: u128, _room: &mut [u8; 32]) -> $lane {
+                <$lane>::from_u128(number)
+            }
+        }
+    )*};
+}
+
+numbered!(u32, u64, u128);
+
+impl Numbered for Long {
+    fn key(number: u128, room: &mut [u8; 32]) -> Stored<'_> {
+        // Some bytes in common, some in the lane, some behind it; every other key carries something.
+        room[0] = 1;
+        room[8..24].copy_from_slice(&number.to_be_bytes());
+        let (normal, extra) = room.split_at(24);
+        Stored::whole(normal, &extra[..number as usize % 2 * 8])
+    }
+}
+
+/// A sound page of a few hundred entries, leaf or inner.
+fn sound<K: Numbered>(geometry: &Geometry, level: u8, entries: usize) -> Option<PageBytes> {
+    let entries = entries % geometry.layout(level).page_entries();
+    let (low, high) = (K::fence_of(K::first()), K::fence_of(K::last()));
+    let links = Links { level, left: NO_BLOCK, right: NO_BLOCK, low, high };
+    let mut rooms = vec![[0; 32]; entries];
+    let keys: Vec<_> = rooms.iter_mut().zip(0..).map(|(room, at)| K::key(at / 3, room)).collect();
+    let entry = |at: usize| Entry { key: keys[at], tail: Tail::new(false, at as u32, 1, false), child: at as u32 + 2 };
+    K::build(geometry, &links, entries, (0..entries).map(entry))
+}
+
+fn damage_and_use<K: Numbered>(kind: LaneKind, level: u8, data: &[u8]) {
     let geometry = Geometry::choose(kind, 42);
-    let mut page = sound::<L>(&geometry, level, data.len() * 7);
+    let Some(mut page) = sound::<K>(&geometry, level, data.len() * 7) else { return };
     // Each four bytes put one byte somewhere: the fuzzer finds the fields by itself.
     for patch in data.chunks_exact(4) {
         let at = u16::from_le_bytes([patch[0], patch[1]]) as usize % PAGE_SIZE;
         page[at] = patch[2] ^ patch[3];
     }
-    let _ = Page::<L>::verify(&page, &geometry, 7, Some(true));
-    let Ok(read) = Page::<L>::open(&page, &geometry, 7) else { return };
-    for lane in [0, 1, 50, 1 << 20, u128::MAX] {
-        let key = Key::new(L::from_u128(lane), Tail::new(false, 60, 1, false));
+    let _ = Page::<K>::verify(&page, &geometry, 7, Some(true), K::Order::default());
+    let Ok(read) = Page::<K>::open(&page, &geometry, 7) else { return };
+    for number in [0, 1, 50, 1 << 20, u128::MAX] {
+        let mut room = [0; 32];
+        let entry = Entry { key: K::key(number, &mut room), tail: Tail::new(false, 60, 1, false), child: 9 };
+        let key = K::key_of(&entry, K::Order::default());
         let place = read.lower_bound(key);
-        let _ = (read.key(place), read.next(place), read.previous(place), read.plan(key));
-        let _ = (read.child_for(key), read.child_before(key), read.child(place));
+        let _ = (read.entry(place).is_some(), read.next(place), read.previous(place), read.plan(key, &entry));
+        let _ = (read.child_for(key), read.child_before(key));
     }
     assert!(read.iter().count() <= geometry.layout(read.level()).page_entries());
 }
 
 fuzz_target!(|data: &[u8]| {
     let [what, rest @ ..] = data else { return };
-    let level = what >> 2 & 1;
-    match what & 3 {
-        0 => damage_and_use::<u32>(LaneKind::U32, level, rest),
-        1 => damage_and_use::<u64>(LaneKind::U64, level, rest),
-        _ => damage_and_use::<u128>(LaneKind::U128, level, rest),
+    let level = what >> 3 & 1;
+    match what & 7 {
+        0 | 5 => damage_and_use::<u32>(LaneKind::U32, level, rest),
+        1 | 6 => damage_and_use::<u64>(LaneKind::U64, level, rest),
+        2 | 7 => damage_and_use::<u128>(LaneKind::U128, level, rest),
+        3 => damage_and_use::<Long>(LaneKind::Prefix, level, rest),
+        _ => damage_and_use::<Long>(LaneKind::PrefixExtra, level, rest),
     }
 });

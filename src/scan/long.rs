@@ -143,12 +143,21 @@ impl Digits {
         self.room.zeroed(normal.len() + padding)[..normal.len()].copy_from_slice(normal);
         self.add_digits(&shape.digits()[..opaque_from]);
         let at = self.start(self.count);
-        if self.count < opaque_from || opaque_from == shape.digits().len() || value.is_empty() {
+        if self.count < opaque_from || opaque_from == shape.digits().len() {
             self.partial = normal.len().saturating_sub(at);
             return;
         }
+        let of_normal = shape.marker_and_prefix(&self.room.front(normal.len() + padding)[at..]);
+        if value.is_empty() {
+            self.partial = normal.len().saturating_sub(at);
+            if self.partial > of_normal {
+                // A fence that was made to be behind all values with this prefix.
+                (self.partial, self.above) = (of_normal, true);
+            }
+            return;
+        }
         // The value part leaves out what the normal part has of its first column.
-        let begin = at + shape.marker_and_prefix(&self.room.front(normal.len() + padding)[at..]);
+        let begin = at + of_normal;
         let rest = &value[1..value.len().min(1 + Room::SIZE - begin)];
         self.room.write(begin, rest);
         self.length = begin + rest.len();

@@ -80,7 +80,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
 
     /// Puts the root's entries into two new pages and makes it their parent, one level up. The root comes exclusively
     /// locked; its lock and pin are given back.
-    fn grow_root(&self, root: S::Pin) -> Result<()> {
+    pub(super) fn grow_root(&self, root: S::Pin) -> Result<()> {
         let page = self.page(root)?;
         let total = page.entries();
         if total < 2 {

@@ -3,8 +3,8 @@
 
 use super::Tree;
 use crate::key::Tail;
-use crate::page::{Entry, KeySpace, Page, is_link};
-use crate::store::{Error, Mode, NO_BLOCK, PageStore, Result};
+use crate::page::{Entry, KeySpace, Page, Plan, is_link};
+use crate::store::{Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
 
 /// What is to happen after an entry with an equal key was looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         fill: usize,
         look: &mut dyn FnMut(Tail) -> Verdict,
     ) -> Result<bool> {
-        let first = self.writable_page(low, 0)?;
+        let first = self.first_leaf(low, entry)?;
         if !self.look_at_equals(first, low, high, look)? {
             // An error or a wait follows: what a serializable transaction read here is in conflict with either.
             self.store.note_insert(first);
@@ -46,6 +46,20 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         self.store.note_insert(pin);
         self.insert_into(pin, entry, None, fill)?;
         Ok(true)
+    }
+
+    /// The leaf with `low` between its fences, exclusively locked. A root that is a leaf without room for the entry grows
+    /// before anything is looked at: growing gives its lock up.
+    fn first_leaf(&self, low: K::Key<'_>, entry: Option<&Entry<'_, K>>) -> Result<S::Pin> {
+        loop {
+            let pin = self.writable_page(low, 0)?;
+            let page = self.page(pin)?;
+            let is_full = |entry| page.plan(K::key_of(entry, self.order), entry) == Plan::Full;
+            if self.store.block(pin) != ROOT || !entry.is_some_and(is_full) {
+                return Ok(pin);
+            }
+            self.grow_root(pin)?;
+        }
     }
 
     /// Looks at the entries between two places, from the page of the first on, which is exclusively locked and stays so.
