@@ -458,9 +458,8 @@ pub unsafe extern "C-unwind" fn fpbtree_stats_wrapper(call: FunctionCallInfo) ->
 
 unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 10] {
     let (leaf, inner) = (index.geometry.leaf.widths(), index.geometry.inner.widths());
-    let (entries, room) = (census.entries as f64, index.geometry.leaf.page_entries() as f64);
-    let bytes_per_entry = f64::from(blocks) * f64::from(pg_sys::BLCKSZ) / entries;
-    let fill = entries / (census.leaf_pages as f64 * room);
+    let bytes_per_entry = f64::from(blocks) * f64::from(pg_sys::BLCKSZ) / census.entries as f64;
+    let fill = census.fill / census.leaf_pages as f64;
     // SAFETY: the columns the install script declares, in order.
     unsafe {
         [

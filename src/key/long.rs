@@ -269,12 +269,29 @@ impl<'a> Stored<'a> {
     /// How many bytes the keys have in common at the front of their normal parts; `usize::MAX` if all.
     pub fn common(&self, other: &Stored<'_>) -> usize {
         let length = self.normal_length().max(other.normal_length());
-        (0..length).find(|&at| self.byte(at) != other.byte(at)).unwrap_or(usize::MAX)
+        for at in (0..length).step_by(HEAD) {
+            let differing = self.word(at) ^ other.word(at);
+            if differing != 0 {
+                return at + differing.leading_zeros() as usize / 8;
+            }
+        }
+        usize::MAX
+    }
+
+    /// The bytes of the normal part from `at` on, as many as a lane has.
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        let mut bytes = [0; HEAD];
+        match self.prefix.get(at..at + HEAD) {
+            Some(stored) => bytes.copy_from_slice(stored),
+            None => self.copy_from(at, &mut bytes),
+        }
+        u64::from_be_bytes(bytes)
     }
 
     /// Whether both are the same bytes.
     pub fn is_same(&self, other: &Stored<'_>) -> bool {
-        self.common(other) == usize::MAX && self.extra == other.extra
+        self.extra == other.extra && self.common(other) == usize::MAX
     }
 }
 

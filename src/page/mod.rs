@@ -414,6 +414,17 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.nodes() == 0
     }
 
+    /// How much of what the page has room for is in use, from 0 to 1.
+    pub fn fill(&self) -> f64 {
+        let entries = self.entries();
+        if !self.layout.kind.is_prefix() {
+            return entries as f64 / self.layout.page_entries() as f64;
+        }
+        let space = edit::SPACE_END - self.layout.first_node_line() * LINE;
+        let slots = entries * (self.layout.lane + self.layout.payload);
+        (slots + long::live_cells(self.bytes, self.layout)) as f64 / space as f64
+    }
+
     #[inline]
     fn count(&self, node: usize) -> usize {
         (self.bytes[self.layout.root_counts() + node] as usize).min(self.layout.capacity)

@@ -25,6 +25,8 @@ pub struct Census {
     pub entries: u64,
     /// Leaf entries known to be dead.
     pub dead_entries: u64,
+    /// How full the leaf pages are, from 0 to 1 each, added up.
+    pub fill: f64,
 }
 
 /// A set of blocks, in memory that the caller gives: one bit a block.
@@ -227,6 +229,7 @@ impl Census {
         }
         self.leaf_pages += 1;
         self.entries += page.entries() as u64;
+        self.fill += page.fill();
         self.dead_entries += page.iter().filter(|entry| entry.tail.dead()).count() as u64;
     }
 }
