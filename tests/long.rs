@@ -223,7 +223,7 @@ fn scans_and_turns_survive_changes_between_pages() {
 
 /// Rows that pass have odd offsets.
 fn stays(row: &Row) -> bool {
-    row.tail.offset() % 3 > 0
+    !row.tail.offset().is_multiple_of(3)
 }
 
 /// Walks to and fro through what a selection finds. The rows that stay come in order, each when its turn is.
