@@ -55,6 +55,8 @@ struct Reader {
     file: *mut pg_sys::BufFile,
     /// Records still in the file, the one at hand not counted.
     left: u64,
+    /// Bytes of the file that are not read yet.
+    unread: usize,
     buffer: *mut u8,
     at: usize,
     end: usize,
@@ -178,7 +180,7 @@ impl LongSorter {
             }
             server::check_for_interrupts();
             let reader = &mut self.files[self.file_count];
-            (reader.file, reader.left) = (file, self.count as u64);
+            (reader.file, reader.left, reader.unread) = (file, self.count as u64, self.used);
             (self.file_count, self.used, self.count) = (self.file_count + 1, 0, 0);
         }
     }
@@ -303,10 +305,11 @@ impl Reader {
         unsafe {
             while length > 0 {
                 if self.at == self.end {
-                    (self.at, self.end) = (0, raw::read_up_to(self.file, self.buffer.cast(), PIECE));
-                    if self.end == 0 {
+                    let piece = PIECE.min(self.unread);
+                    if piece == 0 || raw::BufFileRead(self.file, self.buffer.cast(), piece) != piece {
                         unreadable();
                     }
+                    (self.at, self.end, self.unread) = (0, piece, self.unread - piece);
                 }
                 let part = length.min(self.end - self.at);
                 self.record.add(to).copy_from_nonoverlapping(self.buffer.add(self.at), part);

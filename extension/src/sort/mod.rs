@@ -64,30 +64,9 @@ mod raw {
     unsafe extern "C-unwind" {
         pub fn BufFileCreateTemp(across_transactions: bool) -> *mut pg_sys::BufFile;
         pub fn BufFileClose(file: *mut pg_sys::BufFile);
-        /// Reads as much as there is, at most so much. On 15 a short read is all it can say; later versions call this
-        /// `BufFileReadMaybeEOF` where it is asked for.
         pub fn BufFileRead(file: *mut pg_sys::BufFile, to: *mut c_void, size: usize) -> usize;
-        #[cfg(not(feature = "pg15"))]
-        fn BufFileReadMaybeEOF(file: *mut pg_sys::BufFile, to: *mut c_void, size: usize, eof_ok: bool) -> usize;
         pub fn BufFileWrite(file: *mut pg_sys::BufFile, from: *const c_void, size: usize);
         pub fn BufFileSeek(file: *mut pg_sys::BufFile, number: c_int, offset: i64, whence: c_int) -> c_int;
-    }
-
-    /// Reads at most `size` bytes, and fewer only at the file's end.
-    pub unsafe fn read_up_to(file: *mut pg_sys::BufFile, to: *mut c_void, size: usize) -> usize {
-        // SAFETY: an open file, and room for so much.
-        unsafe {
-            #[cfg(feature = "pg15")]
-            return BufFileRead(file, to, size);
-            #[cfg(not(feature = "pg15"))]
-            return raw_read_maybe_eof(file, to, size);
-        }
-    }
-
-    #[cfg(not(feature = "pg15"))]
-    unsafe fn raw_read_maybe_eof(file: *mut pg_sys::BufFile, to: *mut c_void, size: usize) -> usize {
-        // SAFETY: as the caller. The end of the file after the last piece is expected, one before it is not.
-        unsafe { BufFileReadMaybeEOF(file, to, size, true) }
     }
 }
 
