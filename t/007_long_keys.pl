@@ -267,7 +267,9 @@ for my $tab (sort keys %seen)
 	my %steps = %{ $seen{$tab} };
 	for my $step (sort keys %steps)
 	{
-		push @states, "$tab $step: $_" for grep { /^[0-9A-Z]{5} / && !/^XX00[12] / } @{ $steps{$step} };
+		# An entry of the unique index that says another key than its row has may be in the way of that key.
+		my $allowed = $step eq 'insert' && $tab =~ /^d1/ ? qr/^(XX00[12]|23505) / : qr/^XX00[12] /;
+		push @states, "$tab $step: $_" for grep { /^[0-9A-Z]{5} / && !/$allowed/ } @{ $steps{$step} };
 	}
 	my $check = $steps{check}[0];
 	my $quiet = $check eq 'none';

@@ -75,6 +75,9 @@ pub trait Keyed: Loadable + Scannable {
         nulls: &mut [bool],
     ) -> bool;
 
+    /// Whether two entries are the same but for hints, byte by byte.
+    fn is_same(a: &Entry<'_, Self>, b: &Entry<'_, Self>) -> bool;
+
     /// The rank that NULLs have in an index of one column on exact lanes.
     fn ranks(columns: &Self::Columns) -> Option<bool>;
 }
@@ -189,6 +192,10 @@ macro_rules! keyed {
                     values[c] = image.map_or(Datum::null(), |image| column::value(column.ty, image, room));
                 }
                 true
+            }
+
+            fn is_same(a: &Entry<'_, $lane>, b: &Entry<'_, $lane>) -> bool {
+                a.key == b.key && a.tail.alive() == b.tail.alive()
             }
 
             fn ranks(shape: &KeyShape) -> Option<bool> {
@@ -386,6 +393,10 @@ impl Keyed for Long {
             (values[c], nulls[c]) = got;
         }
         true
+    }
+
+    fn is_same(a: &Entry<'_, Long>, b: &Entry<'_, Long>) -> bool {
+        a.key.is_same(&b.key) && a.tail.alive() == b.tail.alive()
     }
 
     fn ranks(_columns: &LongColumns) -> Option<bool> {
