@@ -13,7 +13,7 @@ use fpbtree_engine::key::digit::{Buffer, Decimal, DecimalClass, DigitKind, Digit
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::abbreviation::{self, Abbreviation};
-use crate::column;
+use crate::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
 use crate::server::raw::{palloc0, pfree};
 
 /// The server's functions, unguarded.
@@ -37,11 +37,6 @@ mod raw {
         pub collate_is_c: bool,
     }
 }
-
-/// `pg_index.indoption`: DESC.
-const OPTION_DESCENDING: i16 = 1;
-/// `pg_index.indoption`: NULLS FIRST.
-const OPTION_NULLS_FIRST: i16 = 2;
 
 /// `NAMEDATALEN`.
 const NAME_LENGTH: usize = pg_sys::NAMEDATALEN as usize;

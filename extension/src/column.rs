@@ -7,9 +7,9 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation};
 use crate::keys::LongColumns;
 
 /// `pg_index.indoption`: DESC.
-const OPTION_DESCENDING: i16 = 1;
+pub const OPTION_DESCENDING: i16 = 1;
 /// `pg_index.indoption`: NULLS FIRST.
-const OPTION_NULLS_FIRST: i16 = 2;
+pub const OPTION_NULLS_FIRST: i16 = 2;
 
 /// Support function 1: the order.
 pub const ORDER_FUNCTION: i16 = 1;
