@@ -351,3 +351,14 @@ SELECT * FROM harness.summary;
 SELECT * FROM harness.problem ORDER BY test, query LIMIT 10;
 DROP FUNCTION check_many, check_toasted, check_long, longest, refused, noise;
 DROP TABLE many, corner, toasted, long, sample;
+-- Arguments that together are longer than any key, on columns that only a function can order.
+CREATE TABLE both_long (id int, a jsonb, b jsonb) WITH (autovacuum_enabled = off);
+INSERT INTO both_long SELECT i, to_jsonb(repeat('x', 300) || i % 5), to_jsonb(repeat('y', i % 300) || i) FROM generate_series(1, 400) i;
+INSERT INTO both_long SELECT 1000 + i, to_jsonb(repeat('x', 1300)), to_jsonb(repeat('y', i) || i) FROM generate_series(1, 200) i;
+CREATE INDEX both_long_idx ON both_long USING fpbtree (a, b);
+SELECT o, n, harness.answer(q, 'index', false) = harness.answer(q, 'seq', false) AS same, harness.answer(q, 'bitmap', false) = harness.answer(q, 'seq', false) AS same
+  FROM unnest('{<,<=,=,>=,>}'::text[]) o, unnest('{50,600,1500}'::int[]) n,
+       format('SELECT id FROM both_long WHERE a = to_jsonb(repeat(''x'', 1300)) AND b %s to_jsonb(repeat(''y'', %s))', o, n) q ORDER BY n, o COLLATE "C";
+SELECT bool_and(harness.answer(q, 'index', false) = harness.answer(q, 'seq', false)) AS same
+  FROM unnest('{<,<=,=,>=,>}'::text[]) o, unnest('{50,600,1500}'::int[]) n, format('SELECT id FROM both_long WHERE b %s to_jsonb(repeat(''y'', %s))', o, n) q;
+DROP TABLE both_long;

@@ -17,6 +17,8 @@ pub const HEAD: usize = 8;
 pub const MOST_KEY: usize = 1800;
 /// What the normal and the value part have in common, at most: a marker and a prefix.
 const OVERLAP: usize = 40;
+/// The most bytes the digits of a place to be looked for may take: some of a key's, then those of what is looked for.
+const MOST_PLACE: usize = 2 * MOST_KEY;
 /// The most bytes of a key as its two parts, with what a fence may be longer than the keys around it.
 pub const MOST_PARTS: usize = MOST_KEY + OVERLAP;
 
@@ -448,7 +450,7 @@ impl Default for Room {
 
 impl Room {
     /// As much as a key's two parts can have, and the zeros a key cut short is taken to go on with.
-    pub const SIZE: usize = MOST_PARTS + PADDING;
+    pub const SIZE: usize = MOST_PLACE + OVERLAP + PADDING;
 
     /// Nothing written.
     #[inline(always)]
@@ -591,7 +593,7 @@ impl Kept {
 
     /// Becomes a place given by digits of some columns.
     pub fn place(&mut self, shape: &LongShape, digits: &[u8], above: bool) {
-        let Parts { normal, marker, value } = shape.parts(&digits[..digits.len().min(MOST_KEY)]);
+        let Parts { normal, marker, value } = shape.parts(&digits[..digits.len().min(MOST_PLACE)]);
         // Zeros at the end go without saying, except where a place is behind all that begin with them.
         let trimmed = normal.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         let normal = if above { normal } else { &normal[..trimmed] };

@@ -80,6 +80,7 @@ impl Searched for Long {
             }
             pg_sys::MemoryContextSwitchTo(before);
         }
+        search.keep_to_room();
     }
 
     fn want_tuples(search: &mut LongSearch, wanted: bool) {
@@ -207,6 +208,27 @@ impl LongSearch {
                 self.rechecks = true;
                 // SAFETY: as above. No operator of ours holds for NULL.
                 unsafe { self.intersect(c, list(&[Interval::NOT_NULL])) };
+            }
+        }
+    }
+
+    /// Leaves conditions to be rechecked that together are longer than any key: a place has room for a key's digits and
+    /// as much again, and what is cut off an opaque value cannot be compared.
+    fn keep_to_room(&mut self) {
+        let shape = self.columns.shape();
+        if !shape.is_opaque() || self.selection.is_nothing() {
+            return;
+        }
+        let mut room = MOST_KEY;
+        for c in 0..shape.digits().len() {
+            let longest = self.selection.intervals(c).iter().map(|i| i.low.digit.len().max(i.high.digit.len())).max();
+            match room.checked_sub(longest.unwrap_or(0)) {
+                Some(left) => room = left,
+                None => {
+                    (c..shape.digits().len()).for_each(|later| self.selection.set(later, &[Interval::ALL]));
+                    self.rechecks = true;
+                    return;
+                }
             }
         }
     }
