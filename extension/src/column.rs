@@ -40,6 +40,15 @@ pub fn column_type(order: Oid) -> Option<ColumnType> {
     })
 }
 
+/// Whether the `c`-th column of the index is an expression.
+///
+/// # Safety
+/// `rel` is an open index, with that column.
+pub unsafe fn is_expression(rel: Relation, c: usize) -> bool {
+    // SAFETY: by this function's contract: the array has a number for each column.
+    unsafe { (*(*rel).rd_index).indkey.values.as_slice(c + 1)[c] == 0 }
+}
+
 /// How the index's columns make keys: exact lanes if all of them fit, else byte strings, of whose columns more is told.
 ///
 /// # Safety

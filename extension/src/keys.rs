@@ -75,8 +75,9 @@ pub trait Keyed: Loadable + Scannable {
         nulls: &mut [bool],
     ) -> bool;
 
-    /// Whether two entries are the same but for hints, byte by byte.
-    fn is_same(a: &Entry<'_, Self>, b: &Entry<'_, Self>) -> bool;
+    /// Whether two entries that compare as equal are the same but for hints, byte by byte. Opaque expressions need not
+    /// be: a whole row that has gained a column comes in other bytes than those kept.
+    fn is_same(columns: &Self::Columns, a: &Entry<'_, Self>, b: &Entry<'_, Self>) -> bool;
 
     /// The rank that NULLs have in an index of one column on exact lanes.
     fn ranks(columns: &Self::Columns) -> Option<bool>;
@@ -194,7 +195,7 @@ macro_rules! keyed {
                 true
             }
 
-            fn is_same(a: &Entry<'_, $lane>, b: &Entry<'_, $lane>) -> bool {
+            fn is_same(_shape: &KeyShape, a: &Entry<'_, $lane>, b: &Entry<'_, $lane>) -> bool {
                 a.key == b.key && a.tail.alive() == b.tail.alive()
             }
 
@@ -217,6 +218,8 @@ pub struct LongColumns {
     all: usize,
     /// The comparison functions of opaque columns, which the relation cache keeps.
     functions: [*mut FmgrInfo; KeyShape::MAX_COLUMNS],
+    /// Whether an opaque column is an expression.
+    computes: bool,
 }
 
 impl LongColumns {
@@ -230,11 +233,12 @@ impl LongColumns {
             let keys = (*(*rel).rd_index).indnkeyatts as usize;
             let all = (*(*rel).rd_index).indnatts as usize;
             let mut codecs = [Codec::of(rel, 0); KeyShape::MAX_COLUMNS];
-            let mut is_opaque = false;
+            let (mut is_opaque, mut computes) = (false, false);
             for (c, codec) in codecs.iter_mut().enumerate().take(keys) {
                 let found = Codec::of(rel, c);
                 *codec = if is_opaque { found.without_prefix() } else { found };
                 is_opaque |= found.shape.is_opaque();
+                computes |= found.shape.is_opaque() && column::is_expression(rel, c);
             }
             let mut extras = [None; KeyShape::MAX_COLUMNS];
             for (c, extra) in extras.iter_mut().enumerate().take(all).skip(keys) {
@@ -243,7 +247,8 @@ impl LongColumns {
             let carries = all > keys || codecs[..keys].iter().any(Codec::has_residue);
             let digits = codecs.map(|codec| codec.shape);
             let shape = LongShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
-            LongColumns { shape, codecs, keys, extras, all, functions: [core::ptr::null_mut(); KeyShape::MAX_COLUMNS] }
+            let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
+            LongColumns { shape, codecs, keys, extras, all, functions, computes }
         }
     }
 
@@ -395,8 +400,13 @@ impl Keyed for Long {
         true
     }
 
-    fn is_same(a: &Entry<'_, Long>, b: &Entry<'_, Long>) -> bool {
-        a.key.is_same(&b.key) && a.tail.alive() == b.tail.alive()
+    fn is_same(columns: &LongColumns, a: &Entry<'_, Long>, b: &Entry<'_, Long>) -> bool {
+        let values = |key: &Stored<'_>| if columns.computes { columns.shape.value_length(key.extra) } else { Some(0) };
+        let carries_same = match (values(&a.key), values(&b.key)) {
+            (Some(in_a), Some(in_b)) => a.key.extra.get(in_a..) == b.key.extra.get(in_b..),
+            _ => false,
+        };
+        carries_same && a.key.common(&b.key) == usize::MAX && a.tail.alive() == b.tail.alive()
     }
 
     fn ranks(_columns: &LongColumns) -> Option<bool> {
