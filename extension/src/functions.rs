@@ -420,7 +420,8 @@ unsafe extern "C-unwind" fn find<K: Keyed>(
             // What the snapshot sees cannot be dead to everyone.
             Some(found) if K::compare_entry(key, &found).is_eq() => match found.tail.dead() {
                 true => Some("heap row's index entry is marked dead"),
-                false => (!K::is_same(&checker.columns, &found, &entry)).then_some("heap row's index entry holds other values"),
+                false => (!K::is_same(&checker.columns, &found, &entry))
+                    .then_some("heap row's index entry holds other values"),
             },
             _ => Some("heap row is not in the index"),
         };

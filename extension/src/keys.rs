@@ -13,6 +13,7 @@ use fpbtree_engine::tree::load::Loadable;
 use pgrx::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Relation};
 
+use crate::answers::Answers;
 use crate::codec::{Codec, Extra, Scratch};
 use crate::column;
 use crate::index::{Index, heap_place};
@@ -22,7 +23,7 @@ use crate::store::PgStore;
 /// A key space whose entries are made of rows.
 pub trait Keyed: Loadable + Scannable {
     /// What is known of the index's columns. Plain memory; it stays where it is while an order borrows from it.
-    type Columns: Copy;
+    type Columns: Clone;
     /// What makes an entry.
     type Row;
 
@@ -209,7 +210,7 @@ macro_rules! keyed {
 keyed!(u32 u64 u128);
 
 /// The columns of an index whose keys are byte strings.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct LongColumns {
     shape: LongShape,
     codecs: [Codec; KeyShape::MAX_COLUMNS],
@@ -220,6 +221,7 @@ pub struct LongColumns {
     functions: [*mut FmgrInfo; KeyShape::MAX_COLUMNS],
     /// Whether an opaque column is an expression.
     computes: bool,
+    answers: Answers,
 }
 
 impl LongColumns {
@@ -248,7 +250,7 @@ impl LongColumns {
             let digits = codecs.map(|codec| codec.shape);
             let shape = LongShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
             let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
-            LongColumns { shape, codecs, keys, extras, all, functions, computes }
+            LongColumns { shape, codecs, keys, extras, all, functions, computes, answers: Answers::new() }
         }
     }
 
@@ -278,10 +280,21 @@ impl LongColumns {
 
 impl ColumnOrder for LongColumns {
     fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
-        let codec = &self.codecs[column];
         if a == b {
             return Ordering::Equal;
         }
+        self.answers.find(column, a, b).unwrap_or_else(|| {
+            let order = self.ask(column, a, b);
+            self.answers.note(column, a, b, order);
+            order
+        })
+    }
+}
+
+impl LongColumns {
+    /// Calls the operator class's function. May raise.
+    fn ask(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
+        let codec = &self.codecs[column];
         let (mut first, mut second) = (Scratch::new(), Scratch::new());
         let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else {
             return Ordering::Less;

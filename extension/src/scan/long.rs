@@ -40,6 +40,10 @@ impl Wanted<Long> for LongSearch {
         self.selection.before(place, out)
     }
 
+    fn is_one_range(&self) -> bool {
+        self.selection.is_one_range()
+    }
+
     fn null_rank(&self) -> bool {
         true
     }
