@@ -43,6 +43,11 @@ pub enum Edit<'a> {
         /// The left node.
         left: u8,
     },
+    /// A full in-page node whose entries all have the same lane becomes a run.
+    Compact {
+        /// The node.
+        node: u8,
+    },
     /// The entries are spread over the whole page.
     Repack,
     /// Entries of one in-page node are removed.
@@ -145,6 +150,7 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
         Edit::Insert { place, lane, tail, child, cell } => page.insert(place, lane, tail, child, cell),
         Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
         Edit::Balance { left } => page.balance(left),
+        Edit::Compact { node } => page.compact(node),
         Edit::Repack => page.repack(),
         Edit::Remove { node, mask } => page.remove(node, mask),
         Edit::Purge(nodes) => nodes.iter().for_each(|&(node, mask)| page.remove(node, mask)),
@@ -168,7 +174,8 @@ fn edit_fits(edit: &Edit<'_>, bytes: &mut PageBytes) -> bool {
     match *edit {
         Edit::Insert { place, cell, .. } => page.can_insert(place, cell),
         Edit::SplitNode { node, keep, .. } => page.can_split(node, keep),
-        Edit::Balance { left } => page.has_node(left) && page.has_node(left + 1),
+        Edit::Balance { left } => page.can_balance(left),
+        Edit::Compact { node } => page.can_compact(node),
         Edit::Remove { node, .. } => page.has_node(node),
         Edit::Purge(nodes) => {
             nodes.iter().all(|&(node, _)| page.has_node(node)) && nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
@@ -248,6 +255,7 @@ fn encode_edit(edit: &Edit<'_>, out: &mut Vec<u8>) {
         }
         Edit::SetIncomplete(incomplete) => out.extend([11, u8::from(incomplete)]),
         Edit::Delete => out.push(12),
+        Edit::Compact { node } => out.extend([13, node]),
     }
 }
 
@@ -406,6 +414,7 @@ impl Reader<'_> {
             10 => Edit::SetLow(self.key()?),
             11 => Edit::SetIncomplete(self.u8()? != 0),
             12 => Edit::Delete,
+            13 => Edit::Compact { node: self.u8()? },
             _ => return None,
         };
         Some(OwnedEdit::Plain(plain))

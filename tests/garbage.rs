@@ -78,7 +78,9 @@ fn damage<L: Lane>(tries: u64) {
         let meta = exact(one_column::<L>(), geometry);
         // Hardly any entries, too: an empty page has lines that must not be believed.
         let count = if seed % 3 == 0 { [3000, 0, 1][(seed / 3 % 3) as usize] } else { 150 };
-        let pages = load::<L>(&meta, 80, (0..count).map(|at| key(u128::from(at / 3), at)));
+        // With runs and without.
+        let repeats = [3, 100][(seed / 9 % 2) as usize];
+        let pages = load::<L>(&meta, 80, (0..count).map(|at| key(u128::from(at / repeats), at)));
         let mut store = MemoryStore::unchecked(&pages, pages.len() + 40);
         for _ in 0..random.random_range(1..4) {
             let block = random.random_range(0..pages.len());
@@ -112,9 +114,11 @@ fn damaged_trees_of_u128() {
 #[test]
 fn every_byte_damaged_alone() {
     let meta = exact(one_column::<u64>(), normal::<u64>());
-    let pages = load::<u64>(&meta, 100, (0..1500).map(|at| key(u128::from(at), at)));
+    // Pages without runs, and pages of them.
+    let lane = |at: u64| if at < 700 { at } else { at / 300 * 1000 };
+    let pages = load::<u64>(&meta, 100, (0..3000).map(|at| key(lane(at).into(), at)));
     let (mut found, mut random) = (0, StdRng::seed_from_u64(8));
-    for (block, sound) in pages.iter().enumerate().skip(2).take(2) {
+    for (block, sound) in pages.iter().enumerate().skip(2).take(3) {
         for at in 24..PAGE_SIZE {
             let mut page = *sound;
             page[at] ^= 1 << random.random_range(0..8);
@@ -133,7 +137,7 @@ fn every_byte_damaged_alone() {
                 read.child_before(key),
                 read.plan(key, &entry),
             );
-            assert!(read.iter().count() <= meta.geometry.leaf.page_entries().max(meta.geometry.inner.page_entries()));
+            assert!(read.iter().count() <= meta.geometry.leaf.most_entries().max(meta.geometry.inner.most_entries()));
         }
     }
     assert!(found > PAGE_SIZE, "{found} flaws found");

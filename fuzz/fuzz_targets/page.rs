@@ -65,7 +65,7 @@ fn damage_and_use<K: Numbered>(kind: LaneKind, level: u8, data: &[u8]) {
         let _ = (read.entry(place).is_some(), read.next(place), read.previous(place), read.plan(key, &entry));
         let _ = (read.child_for(key), read.child_before(key));
     }
-    assert!(read.iter().count() <= geometry.layout(read.level()).page_entries());
+    assert!(read.iter().count() <= geometry.layout(read.level()).most_entries());
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -107,25 +107,171 @@ const WORTH_A_REPACK: usize = PAGE_SIZE / 16;
 /// Where a page's cells end.
 pub(super) const SPACE_END: usize = PAGE_SIZE - SPECIAL;
 
-/// Lays `total` entries out over `nodes` in-page nodes of an in-page tree that is all zero; `put` writes the next
-/// entry's lane and payload at the two places it is given.
+/// How entries are distributed over in-page nodes: their counts as they are stored.
+pub(super) struct Arrangement {
+    counts: [u8; END_LINE],
+    nodes: usize,
+}
+
+impl Arrangement {
+    const NONE: Arrangement = Arrangement { counts: [0; END_LINE], nodes: 0 };
+
+    /// Entries spread evenly over so many nodes.
+    pub fn even(layout: &Layout, total: usize, nodes: usize) -> Arrangement {
+        let mut arrangement = Arrangement::NONE;
+        arrangement.spread(total, nodes.clamp(1, layout.nodes).min(total));
+        arrangement
+    }
+
+    /// Entries with these lanes in as few nodes as possible, and those outside runs in their part of as many more as
+    /// `share` says of the nodes left; `None` if there are not as many.
+    pub fn of<L: PartialEq>(
+        layout: &Layout,
+        lanes: impl Iterator<Item = L>,
+        share: impl Fn(usize) -> usize,
+    ) -> Option<Arrangement> {
+        let mut packed = Arrangement::NONE;
+        let mut packer = Packer::new();
+        for lane in lanes {
+            if let Some(node) = packer.push(layout, lane) {
+                packed.add(node)?;
+            }
+        }
+        if let Some(node) = packer.node(layout) {
+            packed.add(node)?;
+        }
+        let more = share(layout.nodes.checked_sub(packed.nodes)?);
+        if more == 0 {
+            return Some(packed);
+        }
+        let entries = |nodes: &[u8]| nodes.iter().map(|&count| (count & !RUN) as usize).sum::<usize>();
+        let total = entries(&packed.counts[..packed.nodes]);
+        let mut arrangement = Arrangement::NONE;
+        for stretch in packed.counts[..packed.nodes].chunk_by(|a, b| (a | b) & RUN == 0) {
+            let length = entries(stretch);
+            if stretch[0] & RUN != 0 {
+                arrangement.add(stretch[0])?;
+            } else {
+                arrangement.spread(length, (stretch.len() + more * length / total).min(length));
+            }
+        }
+        Some(arrangement)
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    fn add(&mut self, stored: u8) -> Option<()> {
+        *self.counts.get_mut(self.nodes)? = stored;
+        self.nodes += 1;
+        Some(())
+    }
+
+    fn spread(&mut self, total: usize, nodes: usize) {
+        for node in 0..nodes {
+            self.counts[self.nodes] = (total / nodes + usize::from(node < total % nodes)) as u8;
+            self.nodes += 1;
+        }
+    }
+}
+
+/// Puts entries into the fewest nodes there can be: each in turn holds as many as it can, as a run if that is more.
+#[derive(Clone, Copy)]
+pub(crate) struct Packer<L> {
+    first: Option<L>,
+    count: usize,
+    /// Whether all entries of the node have its first one's lane.
+    is_uniform: bool,
+}
+
+impl<L: PartialEq> Packer<L> {
+    pub fn new() -> Self {
+        Packer { first: None, count: 0, is_uniform: true }
+    }
+
+    /// Adds an entry. If it begins another node, the count of the one before it as it is stored.
+    pub fn push(&mut self, layout: &Layout, lane: L) -> Option<u8> {
+        let is_same = self.first.as_ref() == Some(&lane);
+        if self.count < layout.capacity || self.is_uniform && is_same && self.count < layout.run {
+            self.is_uniform &= is_same || self.count == 0;
+            self.count += 1;
+            self.first.get_or_insert(lane);
+            return None;
+        }
+        let before = self.node(layout);
+        *self = Packer { first: Some(lane), count: 1, is_uniform: true };
+        before
+    }
+
+    /// The count of the node being filled, as it is stored.
+    pub fn node(&self, layout: &Layout) -> Option<u8> {
+        let flag = if self.count > layout.capacity { RUN } else { 0 };
+        (self.count > 0).then_some(self.count as u8 | flag)
+    }
+}
+
+/// Says when a page being filled with entries of these lanes is full.
+#[derive(Clone, Copy)]
+pub(crate) struct Filling<L> {
+    node: Packer<L>,
+    /// Entries outside runs, and the nodes, before this one.
+    plain: usize,
+    plain_nodes: usize,
+    runs: usize,
+}
+
+impl<L: PartialEq + Copy> Filling<L> {
+    /// An empty page.
+    pub fn new() -> Self {
+        Filling { node: Packer::new(), plain: 0, plain_nodes: 0, runs: 0 }
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, layout: &Layout, lane: L) {
+        if let Some(node) = self.node.push(layout, lane) {
+            self.add(node);
+        }
+    }
+
+    fn add(&mut self, node: u8) {
+        if node & RUN != 0 {
+            self.runs += 1;
+        } else {
+            self.plain_nodes += 1;
+            self.plain += node as usize;
+        }
+    }
+
+    /// Whether that is no more than a page filled to `fill` percent has room for. Runs are filled whatever `fill` says:
+    /// nothing comes between their entries.
+    pub fn fits(&self, layout: &Layout, fill: usize) -> bool {
+        let mut page = *self;
+        if let Some(node) = self.node.node(layout) {
+            page.add(node);
+        }
+        let room = layout.nodes.saturating_sub(page.runs) * layout.capacity;
+        page.plain_nodes + page.runs <= layout.nodes && page.plain <= room * fill / 100
+    }
+}
+
+/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `put` writes the next entry's lane and
+/// payload at the two places it is given.
 pub(super) fn lay_out(
     bytes: &mut PageBytes,
     layout: &Layout,
-    total: usize,
-    nodes: usize,
+    arrangement: &Arrangement,
     mut put: impl FnMut(&mut PageBytes, usize, usize),
 ) {
-    let nodes = nodes.clamp(1, layout.nodes).min(total);
-    for node in 0..nodes {
+    let nodes = arrangement.nodes.min(layout.nodes);
+    for (node, &stored) in arrangement.counts[..nodes].iter().enumerate() {
         let line = layout.first_node_line() + node * layout.x;
-        let count = total / nodes + usize::from(node < total % nodes);
-        debug_assert!(count <= layout.capacity);
+        let [(lanes, lane), (payloads, payload)] = arrays(layout, line * LINE, stored);
         bytes[layout.root_lines() + node] = line as u8;
-        bytes[layout.root_counts() + node] = count as u8;
-        for slot in 0..count {
-            let lane_at = line * LINE + slot * layout.lane;
-            put(bytes, lane_at, line * LINE + layout.node_payload() + slot * layout.payload);
+        bytes[layout.root_counts() + node] = stored;
+        for slot in 0..layout.entries_of(stored) {
+            put(bytes, lanes + slot * lane, payloads + slot * payload);
         }
         bytes.copy_within(line * LINE..line * LINE + layout.lane, layout.root_lanes() + node * layout.lane);
     }
@@ -158,6 +304,14 @@ pub(super) fn write_special(bytes: &mut PageBytes, build_id: u64) {
     write_u16(bytes, PAGE_SIZE - 2, PAGE_ID);
 }
 
+/// The two arrays of a node that starts at a byte: where each begins, and how far its elements are apart.
+fn arrays(layout: &Layout, start: usize, stored: u8) -> [(usize, usize); 2] {
+    match stored & RUN == 0 {
+        true => [(start, layout.lane), (start + layout.node_payload(), layout.payload)],
+        false => [(start, 0), (start + layout.lane, layout.payload)],
+    }
+}
+
 impl<'a> PageMut<'a> {
     /// A page to change, laid out as it says, or `None` if it is no fpbtree page. Writes go to `ranges`.
     pub fn open(bytes: &'a mut PageBytes, ranges: &'a mut Ranges) -> Option<PageMut<'a>> {
@@ -181,7 +335,20 @@ impl<'a> PageMut<'a> {
     }
 
     fn count(&self, node: usize) -> usize {
-        (self.bytes[self.layout.root_counts() + node] as usize).min(self.layout.capacity)
+        self.layout.entries_of(self.stored_count(node))
+    }
+
+    fn stored_count(&self, node: usize) -> u8 {
+        self.bytes[self.layout.root_counts() + node]
+    }
+
+    fn is_run(&self, node: usize) -> bool {
+        self.stored_count(node) & RUN != 0
+    }
+
+    /// The two arrays of a node.
+    fn arrays(&self, node: usize) -> [(usize, usize); 2] {
+        arrays(&self.layout, self.start(node), self.stored_count(node))
     }
 
     fn start(&self, node: usize) -> usize {
@@ -198,16 +365,19 @@ impl<'a> PageMut<'a> {
         self.write(at, &[value]);
     }
 
-    /// Sets how many entries a node has; slots that it gives up become zero, so that damage to them shows.
+    /// Sets how many entries a node has; slots that it gives up become zero, so that damage to them shows. A run without
+    /// entries is one no more.
     fn set_count(&mut self, node: usize, count: usize) {
-        let before = self.count(node);
-        let start = self.start(node);
-        for (array, size) in [(start, self.layout.lane), (start + self.layout.node_payload(), self.layout.payload)] {
+        let (before, flag) = (self.count(node), self.stored_count(node) & RUN);
+        for (array, size) in self.arrays(node) {
             if count < before {
                 self.clear(array + count * size, (before - count) * size);
             }
         }
-        self.set_byte(self.layout.root_counts() + node, count as u8);
+        if flag != 0 && count == 0 {
+            self.clear(self.start(node), self.layout.lane);
+        }
+        self.set_byte(self.layout.root_counts() + node, if count == 0 { 0 } else { count as u8 | flag });
     }
 
     fn clear(&mut self, at: usize, length: usize) {
@@ -226,19 +396,17 @@ impl<'a> PageMut<'a> {
 
     /// Moves the entries from slot `from` to slot `to` within the arrays of a node, `count` of them.
     fn shift(&mut self, node: usize, from: usize, to: usize, count: usize) {
-        let start = self.start(node);
-        for (array, size) in [(start, self.layout.lane), (start + self.layout.node_payload(), self.layout.payload)] {
+        for (array, size) in self.arrays(node) {
             self.bytes.copy_within(array + from * size..array + (from + count) * size, array + to * size);
             self.ranges.add(array + to * size, count * size);
         }
     }
 
-    /// Copies entries between two nodes.
+    /// Copies entries between two nodes of a kind.
     fn copy_entries(&mut self, (from, from_slot): (usize, usize), (to, to_slot): (usize, usize), count: usize) {
-        let (from, to) = (self.start(from), self.start(to));
-        for (array, size) in [(0, self.layout.lane), (self.layout.node_payload(), self.layout.payload)] {
-            let source = from + array + from_slot * size;
-            let target = to + array + to_slot * size;
+        for ((from, size), (to, _)) in self.arrays(from).into_iter().zip(self.arrays(to)) {
+            let source = from + from_slot * size;
+            let target = to + to_slot * size;
             self.bytes.copy_within(source..source + count * size, target);
             self.ranges.add(target, count * size);
         }
@@ -296,9 +464,9 @@ impl<'a> PageMut<'a> {
         };
         let count = self.count(node);
         self.shift(node, slot, slot + 1, count - slot);
-        let start = self.start(node);
-        self.write(start + slot * self.layout.lane, &lane.to_le_bytes()[..self.layout.lane]);
-        let payload_at = start + self.layout.node_payload() + slot * self.layout.payload;
+        let [(lanes, lane_size), (payloads, payload)] = self.arrays(node);
+        self.write(lanes + slot * lane_size, &lane.to_le_bytes()[..lane_size]);
+        let payload_at = payloads + slot * payload;
         write_payload(self.bytes, &self.layout, payload_at, tail, child, cell);
         self.ranges.add(payload_at, self.layout.payload);
         self.set_count(node, count + 1);
@@ -318,6 +486,12 @@ impl<'a> PageMut<'a> {
         let (node, keep) = (node as usize, keep as usize);
         let moved = self.count(node) - keep;
         self.add_node(node + 1, separator);
+        if self.is_run(node) && moved > 0 {
+            self.set_byte(self.layout.root_counts() + node + 1, RUN);
+            let (from, to) = (self.start(node), self.start(node + 1));
+            self.bytes.copy_within(from..from + self.layout.lane, to);
+            self.ranges.add(to, self.layout.lane);
+        }
         self.copy_entries((node, keep), (node + 1, 0), moved);
         self.set_count(node, keep);
         self.set_count(node + 1, moved);
@@ -340,6 +514,18 @@ impl<'a> PageMut<'a> {
         self.copy_separator(left + 1);
     }
 
+    /// Makes a run of a node whose entries all have the same lane.
+    pub fn compact(&mut self, node: u8) {
+        let node = node as usize;
+        let count = self.count(node);
+        let [(lanes, lane), (payloads, payload)] = self.arrays(node);
+        let length = count * payload;
+        self.bytes.copy_within(payloads..payloads + length, lanes + lane);
+        self.ranges.add(lanes + lane, length);
+        self.clear(lanes + lane + length, payloads - lanes - lane);
+        self.set_byte(self.layout.root_counts() + node, count as u8 | RUN);
+    }
+
     /// Makes the separator of a node the lane of its first entry.
     fn copy_separator(&mut self, node: usize) {
         let start = self.start(node);
@@ -348,14 +534,25 @@ impl<'a> PageMut<'a> {
         self.ranges.add(separator, self.layout.lane);
     }
 
-    /// Spreads the entries evenly over all nodes the page has room for, and closes the gaps between cells.
+    /// Spreads the entries evenly over all nodes the page has room for, and closes the gaps between cells. With runs some
+    /// nodes stay free.
     pub fn repack(&mut self) {
         let (old, layout, total) = (*self.bytes, self.layout, self.entries());
-        let nodes = repacked_nodes(&old, &layout, total, 0).unwrap_or(layout.nodes);
         let mut before = PageMutView { bytes: &old, layout: &layout, node: 0, slot: 0 };
+        let arrangement = if (0..self.nodes()).any(|node| self.is_run(node)) {
+            let mut walk = before;
+            let lanes: [usize; MAX_PAGE_ENTRIES] =
+                core::array::from_fn(|at| if at < total { walk.next().0 } else { 0 });
+            let lanes = lanes[..total.min(MAX_PAGE_ENTRIES)].iter().map(|&at| &old[at..at + layout.lane]);
+            // A damaged page may have more than fits.
+            let Some(arrangement) = Arrangement::of(&layout, lanes, |free| free / 2) else { return };
+            arrangement
+        } else {
+            Arrangement::even(&layout, total, repacked_nodes(&old, &layout, total, 0).unwrap_or(layout.nodes))
+        };
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         let mut cells = long::Mover::new(&old, self.bytes, &layout);
-        lay_out(self.bytes, &layout, total, nodes, |bytes, lane_at, payload_at| {
+        lay_out(self.bytes, &layout, &arrangement, |bytes, lane_at, payload_at| {
             let (lane_from, payload_from) = before.next();
             bytes[lane_at..lane_at + layout.lane].copy_from_slice(&old[lane_from..lane_from + layout.lane]);
             bytes[payload_at..payload_at + layout.payload]
@@ -377,11 +574,10 @@ impl<'a> PageMut<'a> {
                 kept += 1;
             }
         }
-        let start = self.start(node);
         let first = (mask.trailing_zeros() as usize).min(kept);
-        self.ranges.add(start + first * self.layout.lane, (kept - first) * self.layout.lane);
-        let payload = start + self.layout.node_payload();
-        self.ranges.add(payload + first * self.layout.payload, (kept - first) * self.layout.payload);
+        for (array, size) in self.arrays(node) {
+            self.ranges.add(array + first * size, (kept - first) * size);
+        }
         self.set_count(node, kept);
         if kept == 0 {
             self.drop_node(node);
@@ -389,8 +585,7 @@ impl<'a> PageMut<'a> {
     }
 
     fn move_entry(&mut self, node: usize, from: usize, to: usize) {
-        let start = self.start(node);
-        for (array, size) in [(start, self.layout.lane), (start + self.layout.node_payload(), self.layout.payload)] {
+        for (array, size) in self.arrays(node) {
             self.bytes.copy_within(array + from * size..array + (from + 1) * size, array + to * size);
         }
     }
@@ -439,7 +634,7 @@ impl<'a> PageMut<'a> {
         };
         let lines = if self.nodes() == 0 { self.layout.first_node_line() + self.layout.x } else { lines };
         ((self.nodes() == 0 && node == 0 && slot == 0)
-            || (node < self.nodes() && slot <= self.count(node) && self.count(node) < self.layout.capacity))
+            || (node < self.nodes() && slot <= self.count(node) && !self.is_full(node)))
             && lines * LINE + cell <= space_end(self.bytes, &self.layout)
     }
 
@@ -451,6 +646,30 @@ impl<'a> PageMut<'a> {
     /// Whether the entry exists.
     pub fn has_entry(&self, place: Position) -> bool {
         self.has_node(place.node) && (place.slot as usize) < self.count(place.node as usize)
+    }
+
+    fn is_full(&self, node: usize) -> bool {
+        self.count(node) == self.layout.room_of(self.stored_count(node))
+    }
+
+    /// Whether the node and its right neighbour can share their entries.
+    pub fn can_balance(&self, left: u8) -> bool {
+        let (left, right) = (left as usize, left as usize + 1);
+        let lane = |node: usize| {
+            let start = self.start(node);
+            self.is_run(node).then(|| &self.bytes[start..start + self.layout.lane])
+        };
+        right < self.nodes() && lane(left) == lane(right)
+    }
+
+    /// Whether the node can become a run.
+    pub fn can_compact(&self, node: u8) -> bool {
+        let has_entries = self.has_node(node) && self.layout.run > 0 && !self.is_run(node as usize);
+        has_entries && {
+            let [(lanes, lane), _] = self.arrays(node as usize);
+            let mut all = self.bytes[lanes..lanes + self.count(node as usize) * lane].chunks_exact(lane);
+            all.next().is_some_and(|first| all.all(|other| other == first))
+        }
     }
 
     /// Whether the node has that many entries to keep, and there is room for another node.
@@ -467,6 +686,7 @@ impl<'a> PageMut<'a> {
 }
 
 /// Walks the places of a page's entries.
+#[derive(Clone, Copy)]
 struct PageMutView<'a> {
     bytes: &'a PageBytes,
     layout: &'a Layout,
@@ -478,14 +698,15 @@ impl PageMutView<'_> {
     /// Where the next entry's lane and payload are.
     fn next(&mut self) -> (usize, usize) {
         let nodes = (self.bytes[at::NODES] as usize).min(self.layout.nodes);
-        let count = |node: usize| (self.bytes[self.layout.root_counts() + node] as usize).min(self.layout.capacity);
-        while self.node + 1 < nodes && self.slot >= count(self.node) {
+        let stored = |node: usize| self.bytes[self.layout.root_counts() + node];
+        while self.node + 1 < nodes && self.slot >= self.layout.entries_of(stored(self.node)) {
             (self.node, self.slot) = (self.node + 1, 0);
         }
         let line = self.bytes[self.layout.root_lines() + self.node] as usize;
         let start = line.clamp(self.layout.first_node_line(), END_LINE - self.layout.x) * LINE;
-        let slot = self.slot.min(self.layout.capacity - 1);
+        let slot = self.slot.min(self.layout.room_of(stored(self.node)).saturating_sub(1));
+        let [(lanes, lane), (payloads, payload)] = arrays(self.layout, start, stored(self.node));
         self.slot += 1;
-        (start + slot * self.layout.lane, start + self.layout.node_payload() + slot * self.layout.payload)
+        (lanes + slot * lane, payloads + slot * payload)
     }
 }

@@ -267,7 +267,7 @@ impl<L: Lane> KeySpace for L {
     }
 
     /// Near the middle where the lane changes, if it does, so that equal keys stay together and a search for a key goes
-    /// straight to it. The fence of leaves is the shortest there then; an inner page's must be its first entry's key.
+    /// straight to it.
     fn choose_split<'a>(
         page: &Page<'a, L>,
         entries: impl Iterator<Item = Entry<'a, L>> + Clone,
@@ -280,22 +280,30 @@ impl<L: Lane> KeySpace for L {
         let reach = total / 16;
         let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
         let mut best: Option<usize> = None;
-        let mut at_middle = page.high();
-        let mut at_best = page.high();
         let mut previous: Option<L> = None;
-        for (index, entry) in entries.enumerate().skip(from - 1).take(to - from + 2) {
-            if index == middle {
-                at_middle = entry.key();
-            }
+        for (index, entry) in entries.clone().enumerate().skip(from - 1).take(to - from + 2) {
             let changes = previous.is_some_and(|lane| lane < entry.key);
             if changes && best.is_none_or(|b| index.abs_diff(middle) < b.abs_diff(middle)) {
-                let tail = if page.level() == 0 { Tail::MIN } else { entry.tail };
-                (best, at_best) = (Some(index), Key::new(entry.key, tail));
+                best = Some(index);
             }
             previous = Some(entry.key);
         }
-        *fence = if best.is_some() { at_best } else { at_middle };
-        best.unwrap_or(middle)
+        let mut keep = best.unwrap_or(middle);
+        if total > page.layout.page_entries() {
+            // Runs hold more than other nodes: half of the entries may take more than half of the nodes.
+            let fits = |from: usize, count: usize| {
+                let lanes = entries.clone().map(|entry| entry.key).skip(from).take(count);
+                edit::Arrangement::of(page.layout, lanes, |_| 0).is_some()
+            };
+            let nearest = (0..total).flat_map(|far| [keep.saturating_sub(far), keep + far]);
+            let sound = |keep: &usize| (1..total).contains(keep) && fits(0, *keep) && fits(*keep, total - keep);
+            keep = nearest.into_iter().find(sound).unwrap_or(keep);
+        }
+        let mut around = entries.skip(keep - 1);
+        if let (Some(last), Some(next)) = (around.next(), around.next()) {
+            *fence = next.fence(page.level(), &last);
+        }
+        keep
     }
 
     fn build<'a>(
@@ -309,8 +317,9 @@ impl<L: Lane> KeySpace for L {
         edit::write_fence(&mut bytes, at::LOW, links.low.erase());
         edit::write_fence(&mut bytes, at::HIGH, links.high.erase());
         let spread = links.level == 0 && is_link(links.right);
-        let nodes = if spread { layout.nodes } else { layout.packed_nodes(total) };
-        edit::lay_out(&mut bytes, &layout, total, nodes, |bytes, lane_at, payload_at| {
+        let share = |free: usize| if spread { free } else { 0 };
+        let arrangement = edit::Arrangement::of(&layout, entries.clone().take(total).map(|entry| entry.key), share)?;
+        edit::lay_out(&mut bytes, &layout, &arrangement, |bytes, lane_at, payload_at| {
             if let Some(entry) = entries.next() {
                 entry.key.write(bytes, lane_at);
                 edit::write_payload(bytes, &layout, payload_at, entry.tail, entry.child, 0);

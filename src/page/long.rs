@@ -1,9 +1,9 @@
 //! Pages of keys that are byte strings: lanes are the bytes after what all keys of the page begin with, and what does
 //! not fit there lies in *cells* at the page's end, which grow towards the in-page tree.
 
-use super::edit::SPACE_END;
+use super::edit::{Arrangement, SPACE_END};
 use super::*;
-use crate::key::long::{HEAD, Kept, LongKey, LongOrder, MOST_PARTS, Stored};
+use crate::key::long::{HEAD, Kept, LongKey, LongOrder, MOST_PARTS, Stored, front_order};
 
 /// The key space of byte strings.
 #[derive(Clone, Copy, Debug)]
@@ -471,8 +471,7 @@ impl KeySpace for Long {
     #[inline]
     fn lane_in(key: LongKey<'_>, page: &Page<'_, Long>) -> core::result::Result<u64, Ordering> {
         let prefix = page.prefix();
-        let length = prefix.len().min(key.normal.len());
-        let order = key.normal[..length].cmp(&prefix[..length]);
+        let (order, length) = front_order(key.normal, prefix);
         if order.is_ne() {
             return Err(order);
         }
@@ -623,7 +622,7 @@ impl KeySpace for Long {
         }
         let mut entries = entries;
         let mut previous: Option<(Stored<'a>, u16)> = None;
-        edit::lay_out(&mut bytes, &layout, total, nodes, |bytes, lane_at, payload_at| {
+        edit::lay_out(&mut bytes, &layout, &Arrangement::even(&layout, total, nodes), |bytes, lane_at, payload_at| {
             let Some(entry) = entries.next() else { return };
             let mut head = [0; HEAD];
             entry.key.copy_from(prefix, &mut head);

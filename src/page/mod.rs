@@ -13,6 +13,7 @@ mod ranges;
 mod verify;
 pub mod widths;
 
+pub(crate) use edit::Filling;
 use edit::spread;
 pub use edit::{Cell, Links, PageMut};
 pub use keys::{KeySpace, Side};
@@ -36,7 +37,7 @@ pub const FORMAT: u8 = 1;
 /// Most entries an in-page leaf node may have room for: a set of them is a `u64`.
 pub const MAX_NODE_ENTRIES: usize = 64;
 /// Most entries a page may have room for.
-pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / (4 + Tail::SIZE);
+pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / Tail::SIZE;
 
 /// First line of the in-page tree.
 const FIRST_LINE: usize = 2;
@@ -72,8 +73,8 @@ mod at {
 const DELETED: u8 = 1;
 const INCOMPLETE: u8 = 2;
 
-/// Entries that are looked at one by one before a page is searched.
-const NEAR: usize = 2;
+/// In a node's count: all entries have the same lane, which is stored once (a *run*).
+const RUN: u8 = 0x80;
 
 /// The level that only the meta page has.
 pub const META_LEVEL: u8 = 0xFF;
@@ -92,6 +93,8 @@ pub struct Layout {
     fanout: usize,
     /// Entries an in-page leaf node has room for.
     capacity: usize,
+    /// Entries a run has room for; none where there are no runs.
+    run: usize,
     /// In-page leaf nodes the page has room for.
     nodes: usize,
 }
@@ -133,6 +136,7 @@ impl Layout {
         let fanout = w * LINE / (size + ROOT_PAYLOAD);
         let capacity = (x * LINE / (size + payload)).min(MAX_NODE_ENTRIES);
         let nodes = fanout.min((END_LINE - FIRST_LINE - w) / x);
+        let run = if is_leaf && !lane.is_prefix() { ((x * LINE - size) / payload).min(MAX_NODE_ENTRIES) } else { 0 };
         let stamp = u32::from_le_bytes([FORMAT, lane.code(), w as u8, x as u8]);
         (nodes >= 2 && capacity >= 4).then_some(Layout {
             stamp,
@@ -143,6 +147,7 @@ impl Layout {
             x,
             fanout,
             capacity,
+            run: if run > capacity { run } else { 0 },
             nodes,
         })
     }
@@ -161,9 +166,26 @@ impl Layout {
         (self.w, self.x)
     }
 
-    /// Entries a page of this layout has room for.
+    /// Entries a page of this layout has room for, if few of them have the same lane.
     pub fn page_entries(&self) -> usize {
         self.nodes * self.capacity
+    }
+
+    /// Entries a page of this layout has room for, whatever their lanes.
+    pub fn most_entries(&self) -> usize {
+        self.nodes * self.capacity.max(self.run)
+    }
+
+    /// How many entries a node whose count is stored so has room for.
+    #[inline]
+    fn room_of(&self, count: u8) -> usize {
+        if count & RUN == 0 { self.capacity } else { self.run }
+    }
+
+    /// How many entries a node whose count is stored so has.
+    #[inline]
+    fn entries_of(&self, count: u8) -> usize {
+        ((count & !RUN) as usize).min(self.room_of(count))
     }
 
     /// Whether entries lead to children.
@@ -309,8 +331,12 @@ pub enum Plan {
     Split { node: u8, keep: u8, then: Position },
     /// Even out a full node with its right neighbour, then insert.
     Balance { left: u8, then: Position },
+    /// Make a run of a full node, then insert.
+    Compact(Position),
     /// Distribute the page's entries evenly over all the nodes it has room for, then insert.
     Repack { then: Position },
+    /// Distribute the entries of a page with runs so that nodes become free, then ask again.
+    Tidy,
     /// The page itself must be split.
     Full,
 }
@@ -330,6 +356,7 @@ pub struct Node<'a, K> {
     start: usize,
     payload: usize,
     count: usize,
+    is_run: bool,
 }
 
 impl<'a, K: KeySpace> Page<'a, K> {
@@ -427,7 +454,23 @@ impl<'a, K: KeySpace> Page<'a, K> {
 
     #[inline]
     fn count(&self, node: usize) -> usize {
-        (self.bytes[self.layout.root_counts() + node] as usize).min(self.layout.capacity)
+        self.layout.entries_of(self.stored_count(node))
+    }
+
+    #[inline]
+    fn stored_count(&self, node: usize) -> u8 {
+        self.bytes[self.layout.root_counts() + node]
+    }
+
+    /// Whether a node is a run.
+    #[inline]
+    fn is_run(&self, node: usize) -> bool {
+        self.stored_count(node) & RUN != 0
+    }
+
+    /// Whether a node has no free slot.
+    fn is_full(&self, node: usize) -> bool {
+        self.count(node) == self.layout.room_of(self.stored_count(node))
     }
 
     /// Where a node starts. A line number no node can have stands for the first node's.
@@ -443,7 +486,10 @@ impl<'a, K: KeySpace> Page<'a, K> {
     #[inline]
     pub fn node(&self, node: usize) -> Node<'a, K> {
         let start = self.node_start(node);
-        Node { page: *self, start, payload: start + self.layout.node_payload(), count: self.count(node) }
+        let stored = self.stored_count(node);
+        let is_run = stored & RUN != 0;
+        let payload = start + if is_run { self.layout.lane } else { self.layout.node_payload() };
+        Node { page: *self, start, payload, count: self.layout.entries_of(stored), is_run }
     }
 
     fn separator(&self, node: usize) -> K::Lane {
@@ -496,17 +542,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.settle(self.locate(key))
     }
 
-    /// The first entry at or after `key`, which is not before the entry at `from`: near to it, most likely.
+    /// The entry after the one at `from`, if it is the first at or after `key`, which is behind that one.
     #[inline]
-    pub fn lower_bound_from(&self, from: Position, key: K::Key<'_>) -> Position {
-        let mut place = from;
-        for _ in 0..NEAR {
-            match self.entry(place) {
-                Some(entry) if K::compare_entry(key, &entry).is_gt() => place = self.next(place),
-                _ => return place,
-            }
-        }
-        self.lower_bound(key)
+    pub fn next_if_from(&self, from: Position, key: K::Key<'_>) -> Option<Position> {
+        let next = self.next(from);
+        K::compare_entry(key, &self.entry(next)?).is_le().then_some(next)
     }
 
     /// A place one past a node's last entry is the next node's first.
@@ -581,12 +621,13 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     /// Adds to a change of the page what inserting an entry from outside takes; `None` if the page itself must be split.
+    /// Whether the entry is in then: if not, there is room for it, and it takes another change.
     pub fn insertion<'e, P: Copy>(
         &self,
         key: K::Key<'_>,
         entry: &Entry<'e, K>,
         change: Change<'e, P>,
-    ) -> Option<Change<'e, P>> {
+    ) -> Option<(Change<'e, P>, bool)> {
         let found = self.locate(key);
         let (change, found, place) = match self.plan_at(found, entry) {
             Plan::Insert(place) => (change, Some(found), place),
@@ -597,10 +638,12 @@ impl<'a, K: KeySpace> Page<'a, K> {
                 (change.edit(Edit::SplitNode { node, keep, separator: separator.to_u128() }), Some(found), then)
             }
             Plan::Balance { left, then } => (change.edit(Edit::Balance { left }), Some(found), then),
+            Plan::Compact(place) => (change.edit(Edit::Compact { node: place.node }), Some(found), place),
             Plan::Repack { then } => (change.edit(Edit::Repack), None, then),
+            Plan::Tidy => return Some((change.edit(Edit::Repack), false)),
             Plan::Full => return None,
         };
-        Some(change.edit(K::insert_edit(self, found, place, entry)))
+        Some((change.edit(K::insert_edit(self, found, place, entry)), true))
     }
 
     /// What inserting an entry from outside the page takes.
@@ -614,10 +657,16 @@ impl<'a, K: KeySpace> Page<'a, K> {
         if nodes == 0 && lines + cell <= room {
             return Plan::Insert(place);
         }
+        if nodes > 0 && self.is_run(node) {
+            return self.plan_in_run(place, K::separator(self, entry));
+        }
         if nodes > 0 && self.count(node) < self.layout.capacity && cell <= room {
             return Plan::Insert(place);
         }
         if nodes > 0 && self.count(node) == self.layout.capacity {
+            if self.layout.run > 0 && self.node(node).is_of(K::separator(self, entry)) {
+                return Plan::Compact(place);
+            }
             if nodes < self.layout.nodes && lines + cell <= room {
                 // Ascending keys leave full nodes behind.
                 let appends = node + 1 == nodes && slot == self.layout.capacity;
@@ -627,10 +676,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
                 return Plan::Split { node: place.node, keep: keep as u8, then };
             }
             if let Some(left) = self.neighbour_with_room(node).filter(|_| cell <= room) {
-                let total = self.count(left) + self.count(left + 1);
-                let from_left = if left == node { slot } else { self.count(left) + slot };
-                return Plan::Balance { left: left as u8, then: cut(left as u8, from_left, total.div_ceil(2)) };
+                return self.balance(left, place);
             }
+        }
+        if (0..nodes).any(|node| self.is_run(node)) {
+            return self.tidy_or_full();
         }
         let entries = self.entries();
         // The cells move, so none can be shared.
@@ -639,10 +689,53 @@ impl<'a, K: KeySpace> Page<'a, K> {
         Plan::Repack { then: spread(entries, nodes, self.rank(place)) }
     }
 
-    /// The left one of a full node and the neighbour it can share entries with so that both get room.
+    /// The same, where the place is in a run or at one of its ends.
+    fn plan_in_run(&self, place: Position, lane: K::Lane) -> Plan {
+        let (node, slot) = (place.node as usize, place.slot as usize);
+        let (is_same, count) = (self.node(node).lane(0) == lane, self.count(node));
+        if is_same && !self.is_full(node) {
+            return Plan::Insert(place);
+        }
+        if self.nodes() == self.layout.nodes || self.layout.x * LINE > self.room() {
+            let left = self.neighbour_with_room(node).filter(|_| is_same);
+            return left.map_or_else(|| self.tidy_or_full(), |left| self.balance(left, place));
+        }
+        match slot {
+            _ if is_same && slot < count => {
+                Plan::Split { node: place.node, keep: (count / 2) as u8, then: cut(place.node, slot, count / 2) }
+            }
+            // Another lane before the run, or anything behind it.
+            0 => Plan::Split { node: place.node, keep: 0, then: place },
+            _ => Plan::Split { node: place.node, keep: slot as u8, then: Position { node: place.node + 1, slot: 0 } },
+        }
+    }
+
+    /// Of a page with runs: whether it is worth it to make nodes free.
+    fn tidy_or_full(&self) -> Plan {
+        let lanes = (0..self.nodes()).flat_map(|node| {
+            let node = self.node(node);
+            (0..node.len()).map(move |slot| node.lane(slot))
+        });
+        let packed =
+            edit::Arrangement::of(self.layout, lanes, |_| 0).map_or(self.layout.nodes, |packed| packed.nodes());
+        if self.layout.nodes >= packed + self.layout.nodes.div_ceil(16) { Plan::Tidy } else { Plan::Full }
+    }
+
+    /// Evens out a node and its right neighbour, one of which `place` is in.
+    fn balance(&self, left: usize, place: Position) -> Plan {
+        let total = self.count(left) + self.count(left + 1);
+        let before = if left == place.node as usize { 0 } else { self.count(left) };
+        Plan::Balance { left: left as u8, then: cut(left as u8, before + place.slot as usize, total.div_ceil(2)) }
+    }
+
+    /// The left one of a full node and the neighbour it can share entries with so that both get room. Runs share with
+    /// runs of the same lane.
     fn neighbour_with_room(&self, node: usize) -> Option<usize> {
-        let enough = self.layout.capacity - self.layout.capacity.div_ceil(8).max(2);
-        let room = |n: usize| (n < self.nodes()).then(|| self.count(n)).filter(|&count| count <= enough);
+        let most = self.layout.room_of(self.stored_count(node));
+        let enough = most.saturating_sub(most.div_ceil(8).max(2));
+        let kind = |n: usize| self.is_run(n).then(|| self.node(n).lane(0));
+        let is_alike = |n: usize| n < self.nodes() && kind(n) == kind(node);
+        let room = |n: usize| is_alike(n).then(|| self.count(n)).filter(|&count| count <= enough);
         let (left, right) = (node.checked_sub(1).and_then(room), room(node + 1));
         match (left, right) {
             (Some(l), Some(r)) if r < l => Some(node),
@@ -696,6 +789,13 @@ impl<L: Lane> Entry<'_, L> {
     pub fn key(&self) -> Key<L> {
         Key::new(self.key, self.tail)
     }
+
+    /// The fence between the entry before this one and this one: in a leaf the shortest, so that a search for a lane that
+    /// begins a page need not look left of it.
+    pub(crate) fn fence(&self, level: u8, before: &Entry<'_, L>) -> Key<L> {
+        let tail = if level == 0 && before.key < self.key { Tail::MIN } else { self.tail };
+        Key::new(self.key, tail)
+    }
 }
 
 impl<L: Lane> Page<'_, L> {
@@ -729,7 +829,13 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// The lane of the entry in `slot`.
     #[inline]
     pub fn lane(&self, slot: usize) -> K::Lane {
+        let slot = if self.is_run { 0 } else { slot };
         K::Lane::read(self.page.bytes, self.start + slot * K::Lane::SIZE)
+    }
+
+    /// Whether all entries have the same lane, and one more of `lane` would be no exception.
+    fn is_of(&self, lane: K::Lane) -> bool {
+        self.count > 0 && self.lane(0) == lane && self.lane(self.count - 1) == lane
     }
 
     /// The tail of the entry in `slot`, flags included.
@@ -780,11 +886,18 @@ impl<'a, K: KeySpace> Node<'a, K> {
     #[inline]
     fn lower_bound(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
         let bytes = self.page.bytes;
-        let mut slot = K::Lane::count_less(bytes, self.start, self.count, lane);
+        let mut slot = match self.is_run {
+            false => K::Lane::count_less(bytes, self.start, self.count, lane),
+            true if self.lane(0) < lane => self.count,
+            true => 0,
+        };
         if K::begins_lane(key) || slot == self.count || self.lane(slot) != lane {
             return slot;
         }
-        let mut end = K::Lane::count_less_equal(bytes, self.start, self.count, lane);
+        let mut end = match self.is_run {
+            false => K::Lane::count_less_equal(bytes, self.start, self.count, lane),
+            true => self.count,
+        };
         while slot < end {
             let middle = (slot + end) / 2;
             if K::compare_tied(key, &self.page, self.tail_at(middle)).is_gt() {

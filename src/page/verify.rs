@@ -77,8 +77,12 @@ impl<'a, K: KeySpace> Page<'a, K> {
             let lines = ((1u128 << self.layout.x) - 1) << line;
             ensure(used & lines == 0, "in-page nodes overlap")?;
             used |= lines;
-            let count = self.bytes[self.layout.root_counts() + node] as usize;
-            ensure((1..=self.layout.capacity).contains(&count), "in-page node has an impossible number of entries")?;
+            let stored = self.stored_count(node);
+            let count = (stored & !RUN) as usize;
+            ensure(
+                (1..=self.layout.room_of(stored)).contains(&count),
+                "in-page node has an impossible number of entries",
+            )?;
         }
         self.verify_slack()
     }
@@ -92,9 +96,9 @@ impl<'a, K: KeySpace> Page<'a, K> {
         used(layout.root_lines(), self.nodes());
         used(layout.root_counts(), self.nodes());
         for node in 0..self.nodes() {
-            let (start, count) = (self.node_start(node), self.count(node));
-            used(start, count * layout.lane);
-            used(start + layout.node_payload(), count * layout.payload);
+            let (start, node) = (self.node_start(node), self.node(node));
+            used(start, if node.is_run { 1 } else { node.count } * layout.lane);
+            used(node.payload, node.count * layout.payload);
         }
         ensure(is_zero(&rest[FIRST_LINE * LINE..self.used_lines() * LINE]), "slots not in use are not zero")
     }

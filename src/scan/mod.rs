@@ -448,12 +448,16 @@ impl<K: Scannable> Cursor<K> {
                 sound &= K::keep_key(&mut self.bound, &entry, order).is_some();
                 wanted.at_or_after(&self.bound, range)
             } else {
-                if page.is_beyond(after) {
-                    sound &= out.append(page, from, page.end(), reading);
-                    K::assign(&mut self.bound, &self.edge);
-                    break;
-                }
-                let to = page.lower_bound_from(from, after);
+                // Often one entry matches; then the page's end is not looked at.
+                let to = match page.next_if_from(from, after) {
+                    Some(to) => to,
+                    None if page.is_beyond(after) => {
+                        sound &= out.append(page, from, page.end(), reading);
+                        K::assign(&mut self.bound, &self.edge);
+                        break;
+                    }
+                    None => page.lower_bound(after),
+                };
                 sound &= from < to && out.append(page, from, to, reading);
                 K::assign(&mut self.bound, &range.after);
                 !wanted.is_one_range() && wanted.at_or_after(&self.bound, range)

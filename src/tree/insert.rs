@@ -58,8 +58,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         loop {
             let page = self.page(pin)?;
             let level = page.level();
-            if let Some(change) = page.insertion(key, entry, start(below, pin)) {
+            if let Some((change, is_in)) = page.insertion(key, entry, start(below, pin)) {
                 self.store.commit(&change);
+                if !is_in {
+                    continue;
+                }
                 self.release(pin);
                 if let Some(child) = below {
                     self.release(child);

@@ -2,7 +2,7 @@
 
 use crate::key::long::{HEAD, Kept, MOST_PARTS, Stored};
 use crate::key::{Key, Lane, Tail};
-use crate::page::{Entry, Geometry, KeySpace, Links, Long, MAX_PAGE_ENTRIES};
+use crate::page::{Entry, Filling, Geometry, KeySpace, Links, Long, MAX_PAGE_ENTRIES};
 use crate::store::{Block, NO_BLOCK, PageBytes, ROOT};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
@@ -183,6 +183,8 @@ impl<K: Loadable> Loader<K> {
 pub struct ExactBatch<L> {
     entries: [(L, Tail, Block); MAX_PAGE_ENTRIES],
     count: usize,
+    /// Absent as long as there are none.
+    filling: Option<Filling<L>>,
 }
 
 impl<L: Lane> Loadable for L {
@@ -191,11 +193,13 @@ impl<L: Lane> Loadable for L {
 
 impl<L: Lane> Batch<L> for ExactBatch<L> {
     fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, _low: &Key<L>, entry: &Entry<'_, L>) -> bool {
-        let capacity = geometry.layout(level).page_entries();
-        let has_room = self.count < (capacity * fill / 100).clamp(2, capacity);
+        let layout = geometry.layout(level);
+        let mut filling = self.filling.filter(|_| self.count > 0).unwrap_or(Filling::new());
+        filling.push(layout, entry.key);
+        let has_room = self.count < 2 || filling.fits(layout, fill);
         if has_room {
             self.entries[self.count] = (entry.key, entry.tail, entry.child);
-            self.count += 1;
+            (self.count, self.filling) = (self.count + 1, Some(filling));
         }
         has_room
     }
@@ -210,12 +214,11 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
     }
 
     fn set_fence(&self, fence: &mut Key<L>, level: u8, last: &Entry<'_, L>, next: &Entry<'_, L>, (): ()) {
-        // The shortest fence that parts them: a search for a lane that begins a page need not look left of it.
-        let tail = if level == 0 && last.key < next.key { Tail::MIN } else { next.tail };
-        *fence = Key::new(next.key, tail);
+        *fence = next.fence(level, last);
     }
 
     fn drop_front(&mut self, _geometry: &Geometry, _level: u8, count: usize, _low: &Key<L>) {
+        debug_assert_eq!(count, self.count, "exact lanes are written as they were collected");
         self.entries.copy_within(count..self.count, 0);
         self.count -= count;
     }
