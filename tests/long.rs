@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::check_leaves;
 use common::long::*;
 use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::key::long::MOST_KEY;
@@ -199,6 +200,8 @@ fn conditions_select_what_a_filter_does() {
                 assert!(scan(&bed, selection, Direction::Forward) == tails(&expected), "{}", context());
                 expected.reverse();
                 assert!(scan(&bed, selection, Direction::Backward) == tails(&expected), "backward, {}", context());
+                check_leaves(bed.tree(), selection, Direction::Forward);
+                check_leaves(bed.tree(), selection, Direction::Backward);
                 let keys: Vec<_> =
                     expected.iter().map(|row| (row.digits.clone(), row.extra.clone(), row.tail)).collect();
                 assert!(scan_keys(&bed, selection, Direction::Backward) == keys, "keys, {}", context());

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
-use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
+use fpbtree_engine::scan::{Cursor, Direction, Everything, Leaves, Matches, Selection};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use rand::rngs::StdRng;
@@ -244,7 +244,35 @@ fn filter<L: Lane>(random: &mut StdRng, shape: KeyShape) {
         assert_eq!(scan(index.bed.tree(), &selection, Direction::Forward, false), expected, "{conditions}");
         expected.reverse();
         assert_eq!(scan(index.bed.tree(), &selection, Direction::Backward, false), expected, "{conditions}");
+        check_leaves(index.bed.tree(), &selection, Direction::Forward);
+        check_leaves(index.bed.tree(), &selection, Direction::Backward);
     }
+}
+
+/// Leaves handed out are taken note of as the scan comes to them, or goes past.
+#[test]
+fn leaves_are_passed_in_order() {
+    let meta = exact(one_column::<u64>(), small::<u64>());
+    let pages = load::<u64>(&meta, 90, (0..4000).map(|at| key(at.into(), at)));
+    let bed = Bed::<u64>::with(meta, |_| MemoryStore::new(&pages, pages.len() + 10));
+    let mut leaves = Leaves::new();
+    assert!(!leaves.has_begun());
+    leaves.begin(Direction::Forward, &Key::MIN);
+    let first: Vec<_> = (0..10).map(|_| leaves.next(bed.tree(), &Everything).unwrap().expect("a leaf")).collect();
+    assert_eq!((leaves.ahead(), leaves.pass(first[0]), leaves.ahead()), (10, Some(0), 9));
+    assert_eq!((leaves.pass(first[4]), leaves.ahead()), (Some(3), 5));
+    assert_eq!((leaves.pass(first[2]), leaves.ahead()), (None, 5));
+    // As many are known as there is room for, and more as some are passed.
+    let rest = |leaves: &mut Leaves<u64>| {
+        core::iter::from_fn(|| leaves.next(bed.tree(), &Everything).unwrap()).collect::<Vec<_>>()
+    };
+    let mut all = [&first[..], &rest(&mut leaves)].concat();
+    while leaves.pass(*all.last().unwrap()).is_some() {
+        all.extend(rest(&mut leaves));
+    }
+    assert_eq!(all.len(), bed.tree().census().unwrap().leaf_pages as usize);
+    leaves.end();
+    assert_eq!((leaves.ahead(), leaves.next(bed.tree(), &Everything).unwrap()), (0, None));
 }
 
 #[test]

@@ -595,6 +595,17 @@ impl<'a, K: KeySpace> Page<'a, K> {
     /// The child whose key space has `key`: the last entry at or before it.
     #[inline]
     pub fn child_for(&self, key: K::Key<'_>) -> Option<Block> {
+        self.child(self.child_place(key)?)
+    }
+
+    /// The child whose key space has the keys just before `key`: the last entry before it.
+    pub fn child_before(&self, key: K::Key<'_>) -> Option<Block> {
+        self.child(self.child_place_before(key)?)
+    }
+
+    /// Where the child for `key` is.
+    #[inline]
+    pub(crate) fn child_place(&self, key: K::Key<'_>) -> Option<Position> {
         let position = self.locate(key);
         let node = position.node as usize;
         if node < self.nodes() {
@@ -602,22 +613,21 @@ impl<'a, K: KeySpace> Page<'a, K> {
             let node = self.node(node);
             let slot = position.slot as usize;
             if slot < node.count && node.compare(slot, key).is_eq() {
-                return Some(node.child(slot));
+                return Some(position);
             }
         }
-        let previous = self.previous(position)?;
-        self.child(previous)
+        self.previous(position)
+    }
+
+    /// Where the child before `key` is.
+    pub(crate) fn child_place_before(&self, key: K::Key<'_>) -> Option<Position> {
+        self.previous(self.locate(key))
     }
 
     /// The child that the entry at `position` points to.
     #[inline]
     fn child(&self, position: Position) -> Option<Block> {
         self.entry(position).map(|entry| entry.child)
-    }
-
-    /// The child whose key space has the keys just before `key`: the last entry before it.
-    pub fn child_before(&self, key: K::Key<'_>) -> Option<Block> {
-        self.child(self.previous(self.locate(key))?)
     }
 
     /// Adds to a change of the page what inserting an entry from outside takes; `None` if the page itself must be split.

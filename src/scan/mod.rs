@@ -1,8 +1,10 @@
 //! Scans: ranges read a page at a time into a private copy (I6), forward or backward.
 
+mod leaves;
 mod long;
 mod selection;
 
+pub use leaves::{Everything, Leaves, RowsOf};
 pub use long::{Cut, Interval, LongSelection, compare_cuts};
 pub use selection::{Selection, predecessor, successor};
 

@@ -180,6 +180,21 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         }
     }
 
+    /// The parent of the leaf whose fences contain `key`, pinned and share-locked; `None` if the root is a leaf.
+    pub(crate) fn leaf_parent_for(&self, key: K::Key<'_>) -> Result<Option<S::Pin>> {
+        self.leaf_parent(Seek::At(key))
+    }
+
+    /// The parent of the leaf that holds the keys just before `key`, the same way.
+    pub(crate) fn leaf_parent_before(&self, key: K::Key<'_>) -> Result<Option<S::Pin>> {
+        self.leaf_parent(Seek::Before(key))
+    }
+
+    fn leaf_parent(&self, seek: Seek<'_, K>) -> Result<Option<S::Pin>> {
+        // A root that is no leaf never becomes one again.
+        if self.root_level()? == 0 { Ok(None) } else { self.descend(seek, 1, Grip::Share).map(Some) }
+    }
+
     fn grip(&self, pin: S::Pin, grip: Grip) {
         match grip {
             Grip::Share => self.store.lock(pin, Mode::Share),

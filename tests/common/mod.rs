@@ -5,10 +5,10 @@
 pub mod long;
 
 use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta, Shape};
-use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
+use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta, Shape, Side};
+use fpbtree_engine::scan::{Cursor, Direction, Leaves, Matches, Range, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{NO_BLOCK, PageBytes, PageStore};
+use fpbtree_engine::store::{Mode, NO_BLOCK, PageBytes, PageStore};
 use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
@@ -189,6 +189,44 @@ pub fn scan<S: PageStore, L: Lane>(
         found.extend(keys(&matches));
     }
     found
+}
+
+/// That the leaves foreseen are those a scan finds something on, and others only that may hold what it wants.
+pub fn check_leaves<S: PageStore, K: Scannable>(tree: Tree<'_, S, K>, wanted: &impl Wanted<K>, direction: Direction) {
+    let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
+    let mut leaves = Leaves::new();
+    leaves.begin(direction, cursor.bound());
+    let mut foreseen = Vec::new();
+    while let Some(block) = leaves.next(tree, wanted).expect("the pages can be read") {
+        assert!(!foreseen.contains(&block), "leaf {block} twice");
+        foreseen.push(block);
+        let pin = tree.store().pin(block).expect("a leaf");
+        tree.store().lock(pin, Mode::Share);
+        let page = tree.page(pin).expect("a leaf");
+        let (mut edge, mut range) = (K::fresh(), Range::fresh());
+        let meets = match direction {
+            Direction::Forward => {
+                K::keep(&mut edge, page.low());
+                wanted.at_or_after(&edge, &mut range) && !page.is_beyond(K::lend(&range.first, tree.order()))
+            }
+            Direction::Backward => {
+                K::keep(&mut edge, page.high());
+                wanted.before(&edge, &mut range)
+                    && K::compare_fence(K::lend(&range.after, tree.order()), &page, Side::Low).is_gt()
+            }
+        };
+        // Between ranges a scan may have to look for the next key there is.
+        assert!(meets || !wanted.is_one_range(), "leaf {block} has nothing that is wanted");
+        tree.release(pin);
+    }
+    let mut rest = foreseen.iter();
+    while let Some(pin) = cursor.read_page(tree, wanted, false, &mut matches).expect("the page can be read") {
+        let block = tree.store().block(pin);
+        tree.store().unpin(pin);
+        if tree.root_level().expect("a root") > 0 {
+            assert!(rest.any(|&leaf| leaf == block), "leaf {block} was not foreseen, or too late: {foreseen:?}");
+        }
+    }
 }
 
 /// The keys of a page of matches.
