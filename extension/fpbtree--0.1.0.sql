@@ -227,3 +227,16 @@ AS 'MODULE_PATHNAME', 'fpbtree_stats_wrapper';
 
 COMMENT ON FUNCTION fpbtree_stats(pg_catalog.regclass) IS
     'the shape of an fpbtree index, for those who may SELECT from its table';
+
+CREATE FUNCTION fpbtree_stat_prefetch(index pg_catalog.regclass)
+RETURNS TABLE (
+    requested pg_catalog.int8,
+    cached pg_catalog.int8,
+    used pg_catalog.int8,
+    wasted pg_catalog.int8
+)
+LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'fpbtree_stat_prefetch_wrapper';
+
+COMMENT ON FUNCTION fpbtree_stat_prefetch(pg_catalog.regclass) IS
+    'pages of index and table that this session''s scans of an fpbtree index have asked for ahead';

@@ -156,7 +156,7 @@ fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
         scope.spawn(|| {
             while !stop_vacuum.load(Ordering::Relaxed) {
                 let mut is_dead = |tail: Tail| tail.block() & DOOMED != 0;
-                let stats = tree.vacuum(&mut is_dead, &mut |_, _| {}).unwrap();
+                let stats = tree.vacuum(&mut is_dead, &mut |_, _, _| {}).unwrap();
                 deleted.fetch_add(stats.deleted_pages as usize, Ordering::Relaxed);
                 // The map of free pages may be wrong.
                 for block in 0..10 {
@@ -187,7 +187,7 @@ impl<L: Lane> Bed<L> {
     /// One last VACUUM, after which nothing doomed is left and nothing else lost.
     fn vacuum_at_last(&mut self, mut is_dead: impl FnMut(Tail) -> bool) {
         self.model.retain(|key| !is_dead(key.tail));
-        self.tree().vacuum(&mut is_dead, &mut |_, _| {}).unwrap();
+        self.tree().vacuum(&mut is_dead, &mut |_, _, _| {}).unwrap();
         assert_eq!(problems(self.tree(), &shape_of(&self.meta)), Vec::<String>::new());
         assert!(entries(self.tree()).iter().map(|entry| entry.key()).eq(self.model.iter().copied()));
         assert!(self.store.is_quiet());

@@ -63,7 +63,7 @@ fn use_it<L: Lane>(store: &mut MemoryStore, meta: &Meta, random: &mut StdRng) {
                 let _ = tree.census();
             }
             _ => {
-                let _ = tree.vacuum(&mut |tail| tail.block().is_multiple_of(2), &mut |_, _| {});
+                let _ = tree.vacuum(&mut |tail| tail.block().is_multiple_of(2), &mut |_, _, _| {});
             }
         }
         store.abort();

@@ -71,7 +71,7 @@ impl<L: Lane> Busy<L> {
             let is_dead = |tail: Tail| tail.block() & PASSING != 0 && (!few || tail.block() % 7 == part);
             self.passing.borrow_mut().retain(|key| !is_dead(key.tail));
             let tree = Tree::<_, L>::new(&self.store, &self.geometry);
-            let stats = tree.vacuum(&mut { is_dead }, &mut |_, _| {}).unwrap();
+            let stats = tree.vacuum(&mut { is_dead }, &mut |_, _, _| {}).unwrap();
             self.deleted.set(self.deleted.get() + stats.deleted_pages as usize);
         } else if self.passing.borrow().len() < 600 {
             for _ in 0..=self.roll(16) {
@@ -220,7 +220,7 @@ fn interleave<L: Lane>(seed: u64, geometry: Geometry, spread: u128) -> usize {
             // Rows that come while it runs may go or stay; those before it go.
             let before: BTreeSet<Tail> = busy.passing.borrow().iter().map(|key| key.tail.position()).collect();
             let mut is_dead = |tail: Tail| before.contains(&tail.position());
-            tree.vacuum(&mut is_dead, &mut |_, _| {}).unwrap();
+            tree.vacuum(&mut is_dead, &mut |_, _, _| {}).unwrap();
             busy.passing.borrow_mut().retain(|key| !before.contains(&key.tail.position()));
             busy.vacuuming.set(false);
         } else if operation == 1 {

@@ -153,7 +153,7 @@ fn use_it(store: &mut MemoryStore, meta: &Meta, taste: &Taste, random: &mut StdR
                 let _ = tree.census();
             }
             _ => {
-                let _ = tree.vacuum(&mut |tail| tail.block().is_multiple_of(2), &mut |_, _| {});
+                let _ = tree.vacuum(&mut |tail| tail.block().is_multiple_of(2), &mut |_, _, _| {});
             }
         }
         store.abort();
@@ -248,7 +248,7 @@ fn together(bed: &mut LongBed, time: Duration) {
         }
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                let stats = shared.tree().vacuum(&mut is_doomed, &mut |_, _| {}).unwrap();
+                let stats = shared.tree().vacuum(&mut is_doomed, &mut |_, _, _| {}).unwrap();
                 deleted.fetch_add(stats.deleted_pages as usize, Ordering::Relaxed);
                 assert!(shared.tree().census().unwrap().entries >= lasting.len() as u64);
             }
@@ -266,7 +266,7 @@ fn together(bed: &mut LongBed, time: Duration) {
         bed.model.insert(row.place(&bed.taste.columns), row);
     }
     bed.model.retain(|_, row| !is_doomed(row.tail));
-    bed.tree().vacuum(&mut is_doomed, &mut |_, _| {}).unwrap();
+    bed.tree().vacuum(&mut is_doomed, &mut |_, _, _| {}).unwrap();
     assert_eq!(problems(bed.tree()), Vec::<String>::new());
     let found = rows(bed.tree(), &bed.taste.shape);
     assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tail)), "the tree holds something else");

@@ -253,7 +253,7 @@ fn filter<L: Lane>(random: &mut StdRng, shape: KeyShape) {
 #[test]
 fn leaves_are_passed_in_order() {
     let meta = exact(one_column::<u64>(), small::<u64>());
-    let pages = load::<u64>(&meta, 90, (0..4000).map(|at| key(at.into(), at)));
+    let pages = load::<u64>(&meta, 90, (0..20_000).map(|at| key(at.into(), at)));
     let bed = Bed::<u64>::with(meta, |_| MemoryStore::new(&pages, pages.len() + 10));
     let mut leaves = Leaves::new();
     assert!(!leaves.has_begun());

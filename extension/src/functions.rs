@@ -14,6 +14,7 @@ use pgrx::pg_sys::{
     self, Datum, FunctionCallInfo, IndexInfo, ItemPointer, LOCKMODE, Oid, Pg_finfo_record, Relation, ReturnSetInfo,
 };
 
+use crate::ahead::Counts;
 use crate::build;
 use crate::index::{Index, heap_place};
 use crate::keys::{Keyed, tree, with_keys};
@@ -65,6 +66,7 @@ macro_rules! version_1 {
 
 version_1!(pg_finfo_fpbtree_check_wrapper);
 version_1!(pg_finfo_fpbtree_stats_wrapper);
+version_1!(pg_finfo_fpbtree_stat_prefetch_wrapper);
 
 /// Who may ask.
 enum Privilege {
@@ -454,6 +456,24 @@ pub unsafe extern "C-unwind" fn fpbtree_stats_wrapper(call: FunctionCallInfo) ->
         });
         rows.add(row(&index, &census, store.block_count()));
         opened.close();
+        Datum::from(0)
+    }
+}
+
+/// `fpbtree_stat_prefetch(index)`: one row on what this session's scans of an index have asked for ahead.
+///
+/// # Safety
+/// Called by the server.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn fpbtree_stat_prefetch_wrapper(call: FunctionCallInfo) -> Datum {
+    // SAFETY: called by the server, as the install script declares.
+    unsafe {
+        let index = Oid::from(argument(call, 0).value() as u32);
+        let rows = Rows::new(call);
+        raw::relation_close(open_ours(index, pg_sys::AccessShareLock as LOCKMODE), pg_sys::AccessShareLock as LOCKMODE);
+        let counts = Counts::of_session(index);
+        rows.add([counts.requested, counts.cached, counts.used, counts.wasted].map(|n| Datum::from(n as i64)));
         Datum::from(0)
     }
 }

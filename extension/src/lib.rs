@@ -5,6 +5,7 @@
 //! a destructor it needs; what lives longer than a frame lives in a memory context.
 
 mod abbreviation;
+mod ahead;
 mod answers;
 mod bounds;
 mod build;

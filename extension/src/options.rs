@@ -1,8 +1,9 @@
-//! Storage parameters: `CREATE INDEX … WITH (fillfactor = …)`.
+//! Storage parameters, `CREATE INDEX … WITH (fillfactor = …)`, and settings, `SET fpbtree.prefetch = …`.
 
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
 
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Relation};
 
@@ -10,12 +11,30 @@ use pgrx::pg_sys::{self, Datum, Relation};
 pub const DEFAULT_FILLFACTOR: i32 = 90;
 const LEAST_FILLFACTOR: i32 = 10;
 
+/// A distance that leaves it to the tablespace.
+const OF_TABLESPACE: i32 = -1;
+const MOST_DISTANCE: i32 = crate::ahead::MOST_DISTANCE as i32;
+
+static PREFETCH: GucSetting<bool> = GucSetting::<bool>::new(true);
+static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
+
+/// How far reads may be ahead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Distance {
+    /// So many pages.
+    Pages(i32),
+    /// As many as the tablespace's `effective_io_concurrency` or `maintenance_io_concurrency` says.
+    OfTablespace,
+}
+
 /// The parsed parameters, as the relation cache keeps them.
 #[repr(C)]
 struct Options {
     /// The length word every value of variable length starts with; the server sets it.
     vl_len_: i32,
     fillfactor: c_int,
+    prefetch: bool,
+    prefetch_distance: c_int,
 }
 
 struct Kind(core::cell::Cell<pg_sys::relopt_kind::Type>);
@@ -26,8 +45,9 @@ unsafe impl Sync for Kind {}
 /// What the server calls our set of parameters.
 static KIND: Kind = Kind(core::cell::Cell::new(0));
 
-/// Registers the parameters. Called once, when the library is loaded.
+/// Registers parameters and settings. Called once, when the library is loaded.
 pub fn register() {
+    register_settings();
     // SAFETY: at library load, as the server's own example (contrib/bloom) does.
     unsafe {
         KIND.0.set(pg_sys::add_reloption_kind());
@@ -40,22 +60,83 @@ pub fn register() {
             100,
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
+        pg_sys::add_bool_reloption(
+            KIND.0.get(),
+            c"prefetch".as_ptr(),
+            c"Lets scans of the index ask for pages ahead".as_ptr(),
+            true,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
+        pg_sys::add_int_reloption(
+            KIND.0.get(),
+            c"prefetch_distance".as_ptr(),
+            c"How many pages scans of the index ask for ahead; -1 leaves it to the tablespace".as_ptr(),
+            OF_TABLESPACE,
+            OF_TABLESPACE,
+            MOST_DISTANCE,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
     }
+}
+
+fn register_settings() {
+    GucRegistry::define_bool_guc(
+        c"fpbtree.prefetch",
+        c"Lets scans of fpbtree indexes ask for pages ahead.",
+        c"Index and table pages that a scan will come to are requested before it does, while it finds pages missing from shared buffers.",
+        &PREFETCH,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"fpbtree.prefetch_distance",
+        c"How many pages scans of fpbtree indexes ask for ahead.",
+        c"-1 leaves it to the index's parameter of this name, and by default to effective_io_concurrency of the tablespace; VACUUM: maintenance_io_concurrency.",
+        &PREFETCH_DISTANCE,
+        OF_TABLESPACE,
+        MOST_DISTANCE,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    // SAFETY: at library load, after our settings are known.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"fpbtree".as_ptr()) };
 }
 
 /// The `amoptions` callback: parses and checks the parameters.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> *mut pg_sys::bytea {
-    // SAFETY: all bytes of this type may be zero.
-    let mut fillfactor: pg_sys::relopt_parse_elt = unsafe { core::mem::zeroed() };
-    fillfactor.optname = c"fillfactor".as_ptr();
-    fillfactor.opttype = pg_sys::relopt_type::RELOPT_TYPE_INT;
-    fillfactor.offset = offset_of!(Options, fillfactor) as c_int;
-    // SAFETY: the table has the one element it is said to have. Raw, so that a wrong value's error comes through whole.
-    unsafe {
-        crate::server::raw::build_reloptions(reloptions, validate, KIND.0.get(), size_of::<Options>(), &fillfactor, 1)
-            .cast()
-    }
+    let element = |name: &'static CStr, kind, offset: usize| {
+        // SAFETY: all bytes of this type may be zero.
+        let mut element: pg_sys::relopt_parse_elt = unsafe { core::mem::zeroed() };
+        (element.optname, element.opttype, element.offset) = (name.as_ptr(), kind, offset as c_int);
+        element
+    };
+    let elements = [
+        element(c"fillfactor", pg_sys::relopt_type::RELOPT_TYPE_INT, offset_of!(Options, fillfactor)),
+        element(c"prefetch", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, prefetch)),
+        element(c"prefetch_distance", pg_sys::relopt_type::RELOPT_TYPE_INT, offset_of!(Options, prefetch_distance)),
+    ];
+    let (kind, size, count) = (KIND.0.get(), size_of::<Options>(), elements.len() as c_int);
+    // SAFETY: the table has the elements it is said to have. Raw, so that a wrong value's error comes through whole.
+    unsafe { crate::server::raw::build_reloptions(reloptions, validate, kind, size, elements.as_ptr(), count).cast() }
+}
+
+/// The index's parameters, if it has any that are not the defaults.
+unsafe fn options(rel: Relation) -> Option<&'static Options> {
+    // SAFETY: rd_options is null or what `amoptions` made; it is looked at before anything can change it.
+    unsafe { (*rel).rd_options.cast::<Options>().as_ref() }
+}
+
+/// How far reads may be ahead, by the session's settings and the index's; `None` if not at all.
+///
+/// # Safety
+/// `rel` is an open index of ours.
+pub unsafe fn prefetch_distance(rel: Relation) -> Option<Distance> {
+    // SAFETY: by this function's contract.
+    let (is_on, of_index) =
+        unsafe { options(rel) }.map_or((true, OF_TABLESPACE), |o| (o.prefetch, o.prefetch_distance));
+    let set = [PREFETCH_DISTANCE.get(), of_index].into_iter().find(|&distance| distance != OF_TABLESPACE);
+    (is_on && PREFETCH.get()).then_some(set.map_or(Distance::OfTablespace, Distance::Pages))
 }
 
 /// The index's fill factor, in percent.
@@ -63,6 +144,6 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
 /// # Safety
 /// `rel` is an open index of ours.
 pub unsafe fn fillfactor(rel: Relation) -> i32 {
-    // SAFETY: rd_options is null or what `amoptions` made.
-    unsafe { (*rel).rd_options.cast::<Options>().as_ref() }.map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
+    // SAFETY: by this function's contract.
+    unsafe { options(rel) }.map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
 }

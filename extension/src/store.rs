@@ -74,6 +74,11 @@ impl PgStore {
         }
     }
 
+    /// The index.
+    pub fn relation(&self) -> Relation {
+        self.rel
+    }
+
     /// Reads on for another snapshot.
     pub fn set_snapshot(&self, snapshot: Snapshot) {
         self.snapshot.set(snapshot);

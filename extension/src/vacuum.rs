@@ -4,15 +4,17 @@ use core::ffi::c_void;
 
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::page::KeySpace;
+use fpbtree_engine::scan::{Direction, Everything};
 use fpbtree_engine::store::{Block, NO_BLOCK, PageStore};
 use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::verify::BlockSet;
 use pgrx::pg_guard;
-use pgrx::pg_sys::{IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVacuumInfo};
+use pgrx::pg_sys::{self, IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVacuumInfo, Relation};
 
+use crate::ahead::{self, Counts, LeavesAhead};
 use crate::index::{Index, heap_tid};
 use crate::keys::{Keyed, tree, with_keys};
-use crate::memory::{free_array, zeroed_array};
+use crate::memory::{allocate, free, free_array, zeroed_array};
 use crate::server::raw;
 use crate::store::PgStore;
 
@@ -34,7 +36,7 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
         let mut dead = |tail: Tail| is_dead(&mut heap_tid(tail), state);
         with_keys!(index.shape.lane_kind(), K => {
             let columns = K::columns(rel, &index);
-            pass(tree::<K>(&store, &index, &columns), &mut dead, &mut *stats);
+            pass(rel, tree::<K>(&store, &index, &columns), &mut dead, &mut *stats);
         });
         raw::IndexFreeSpaceMapVacuum(rel);
         stats
@@ -43,6 +45,7 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
 
 /// One pass. `stats` adds up what was removed, over passes, and says how the index is after the last.
 unsafe fn pass<K: KeySpace>(
+    rel: Relation,
     tree: Tree<'_, PgStore, K>,
     is_dead: &mut dyn FnMut(Tail) -> bool,
     stats: &mut IndexBulkDeleteResult,
@@ -53,13 +56,23 @@ unsafe fn pass<K: KeySpace>(
     unsafe {
         let words = zeroed_array::<u64>(BlockSet::words(blocks));
         let mut met = BlockSet::new(words);
-        let done = store.expect(tree.vacuum(is_dead, &mut |block, next| {
+        let leaves: *mut LeavesAhead<K> = allocate(pg_sys::CurrentMemoryContext, 1, true);
+        LeavesAhead::begin(leaves, ahead::distance(rel, rel, true));
+        let (mut counts, mut misses) = (Counts::default(), ahead::misses());
+        let done = store.expect(tree.vacuum(is_dead, &mut |block, next, place| {
             met.add(block);
             // The root as the only leaf is visited locked.
             if next != NO_BLOCK {
                 raw::delay_vacuum();
+                let missed = core::mem::replace(&mut misses, ahead::misses()) != misses;
+                let forward = Direction::Forward;
+                (*leaves).come_to(block, missed, tree, &Everything, forward, place, rel, &mut counts);
+                misses = ahead::misses();
             }
         }));
+        (*leaves).close(&mut counts);
+        counts.add_to_session((*rel).rd_id);
+        free(leaves);
         store.expect(tree.visit_inner_pages(&mut |block| {
             met.add(block);
         }));

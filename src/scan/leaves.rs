@@ -7,7 +7,7 @@ use crate::store::{Block, NO_BLOCK, PageStore, Result};
 use crate::tree::Tree;
 
 /// Leaves known at a time.
-const KNOWN: usize = 256;
+const KNOWN: usize = 1024;
 
 /// The leaves a scan will come to, in its order, and none that holds nothing it wants. The tree changes meanwhile, so they
 /// are hints. Plain memory.

@@ -28,12 +28,12 @@ struct Purge {
 
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Removes every entry that `is_dead` names from the leaves, left to right, with a cleanup lock on every leaf it
-    /// passes, and deletes leaves that are empty then. `visit` is told each live leaf and the one after it. One such
-    /// pass runs at a time (the server's table lock sees to it). Nothing is locked or pinned before or after.
+    /// passes, and deletes leaves that are empty then. `visit` is told each live leaf, the one after it, and where that
+    /// begins. One such pass runs at a time (the server's table lock sees to it). Nothing is locked or pinned before or after.
     pub fn vacuum(
         &self,
         is_dead: &mut dyn FnMut(Tail) -> bool,
-        visit: &mut dyn FnMut(Block, Block),
+        visit: &mut dyn FnMut(Block, Block, &K::Kept),
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
         // A scan that read the root while it was the only leaf holds its pin there, wherever the entries are now.
@@ -41,7 +41,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         self.store.lock_cleanup(root);
         if self.page(root)?.level() == 0 {
             self.purge(root, is_dead, &mut stats)?;
-            visit(ROOT, NO_BLOCK);
+            visit(ROOT, NO_BLOCK, K::last());
             self.release(root);
             return Ok(stats);
         }
@@ -68,7 +68,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 self.store.free(block);
                 K::assign(&mut bound, &low);
             } else {
-                visit(block, right);
+                visit(block, right, &bound);
             }
             if !is_link(right) {
                 return Ok(stats);

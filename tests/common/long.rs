@@ -355,7 +355,7 @@ impl LongBed {
     pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tail) -> bool) {
         let before = self.model.len();
         self.model.retain(|_, row| !is_dead(row.tail));
-        let stats = self.tree().vacuum(&mut is_dead, &mut |_, _| {}).expect("the vacuum succeeds");
+        let stats = self.tree().vacuum(&mut is_dead, &mut |_, _, _| {}).expect("the vacuum succeeds");
         assert_eq!(stats.entries, self.model.len() as u64);
         assert_eq!(stats.removed, (before - self.model.len()) as u64);
     }

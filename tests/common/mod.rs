@@ -127,7 +127,7 @@ impl<L: Lane> Bed<L> {
         let before = self.model.len();
         self.model.retain(|key| !is_dead(key.tail));
         let mut leaves = 0;
-        let stats = self.tree().vacuum(&mut is_dead, &mut |_, _| leaves += 1).expect("the vacuum succeeds");
+        let stats = self.tree().vacuum(&mut is_dead, &mut |_, _, _| leaves += 1).expect("the vacuum succeeds");
         assert_eq!(stats.entries, self.model.len() as u64);
         assert_eq!(stats.removed, (before - self.model.len()) as u64);
         assert_eq!(stats.leaf_pages, leaves);

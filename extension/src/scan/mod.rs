@@ -13,6 +13,8 @@ use pgrx::pg_sys::{
 };
 
 use self::parallel::{Shared, Turn};
+use self::rows::Ahead;
+use crate::ahead;
 use crate::column;
 use crate::index::{Index, heap_tid};
 use crate::keys::{Keyed, tree, with_keys};
@@ -23,6 +25,7 @@ use crate::store::PgStore;
 mod exact;
 mod long;
 pub mod parallel;
+mod rows;
 
 /// What a scan looks for and how it gives values back, for the keys of one kind of index.
 trait Searched: Keyed {
@@ -100,6 +103,14 @@ struct State<K: Searched> {
     /// What is looked for; it borrows from `columns`.
     search: K::Search,
     cursor: Cursor<K>,
+    /// How often the server had had to read a page when the scan last looked, to notice that a row's block was not there.
+    misses: i64,
+    /// Whether a leaf has been read since the scan began.
+    has_read: bool,
+    /// Whether heap blocks are being asked for ahead.
+    looks_ahead: bool,
+    /// Null until something has to be read.
+    ahead: *mut Ahead<K>,
     /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
     positioned: bool,
     at: usize,
@@ -195,6 +206,7 @@ pub unsafe extern "C-unwind" fn amrescan(
         with_state!(scan, state => {
             state.leave_page();
             state.unmark();
+            state.stop_looking_ahead();
             state.positioned = false;
             let keys = core::slice::from_raw_parts((*scan).keyData, (*scan).numberOfKeys as usize);
             K::select(&mut state.search, (*scan).indexRelation, if (*scan).numberOfKeys > 0 { keys } else { &[] });
@@ -210,8 +222,10 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
         with_state!(scan, state => {
             state.leave_page();
             state.unmark();
+            state.stop_looking_ahead();
             K::end(&mut state.search);
             memory::free(state.mark.copy);
+            memory::free(state.ahead);
         });
         memory::free((*scan).opaque);
     }
@@ -272,7 +286,7 @@ impl<K: Searched> State<K> {
             return false;
         }
         let Some(&tail) = self.matches.tails().get(next) else { return false };
-        if tail.block() >= self.heap_blocks {
+        if tail.block() >= self.heap_blocks || self.looks_ahead || self.misses != ahead::misses() {
             return false;
         }
         if scan.xs_want_itup {
@@ -296,6 +310,7 @@ impl<K: Searched> State<K> {
                 self.killed[self.killed_count] = self.matches.place(self.at);
                 self.killed_count += 1;
             }
+            let missed = self.positioned && self.misses != ahead::misses();
             if !self.step(scan, direction) {
                 return false;
             }
@@ -310,6 +325,10 @@ impl<K: Searched> State<K> {
                 let formed = K::form(&mut self.search, &self.index, &self.matches, self.at);
                 scan.xs_itup = self.store.expect(formed.ok_or(corrupt));
             }
+            if (missed || self.looks_ahead) && direction == self.cursor.direction() {
+                self.look_for_rows(scan, missed);
+            }
+            self.misses = ahead::misses();
             true
         }
     }
@@ -361,9 +380,11 @@ impl<K: Searched> State<K> {
                     return true;
                 }
             } else if self.at > 0 {
+                self.stop_looking_ahead();
                 self.at -= 1;
                 return true;
             } else {
+                self.stop_looking_ahead();
                 self.leave_page();
                 self.cursor.turn();
             }
@@ -381,6 +402,7 @@ impl<K: Searched> State<K> {
             self.store.set_snapshot(scan.xs_snapshot);
             K::want_tuples(&mut self.search, scan.xs_want_itup);
             self.cursor.restart(direction);
+            self.has_read = false;
         }
     }
 
@@ -389,6 +411,7 @@ impl<K: Searched> State<K> {
         // SAFETY: as `amgettuple`; pins are this scan's own.
         unsafe {
             self.leave_page();
+            let misses = ahead::misses();
             let read = match Shared::of(scan) {
                 Some(shared) => self.read_on_with(shared, scan),
                 None => self.read_on(scan),
@@ -404,6 +427,7 @@ impl<K: Searched> State<K> {
             } else {
                 self.store.unpin(pin);
             }
+            self.look_for_leaves(scan, self.block, misses != ahead::misses());
             true
         }
     }
@@ -488,6 +512,7 @@ impl<K: Searched> State<K> {
     unsafe fn restore(&mut self) {
         // SAFETY: as `amrestrpos`.
         unsafe {
+            self.stop_looking_ahead();
             if self.mark.set && self.mark.here {
                 self.at = self.mark.at;
                 return;
