@@ -119,14 +119,13 @@ impl Window {
     }
 }
 
-/// How far reads of a table or index may be ahead of its use: none if that is switched off.
+/// How far reads in a tablespace may be ahead of their use: not at all if that is switched off.
 ///
 /// # Safety
-/// Open relations.
-pub unsafe fn distance(index: Relation, rel: Relation, is_maintenance: bool) -> usize {
+/// An open index of ours. May raise.
+pub unsafe fn distance(index: Relation, tablespace: Oid, is_maintenance: bool) -> usize {
     // SAFETY: by this function's contract.
     unsafe {
-        let tablespace = (*(*rel).rd_rel).reltablespace;
         let pages = match options::prefetch_distance(index) {
             None => 0,
             Some(Distance::Pages(pages)) => pages,
@@ -137,6 +136,15 @@ pub unsafe fn distance(index: Relation, rel: Relation, is_maintenance: bool) -> 
         };
         pages.clamp(0, MOST_DISTANCE as c_int) as usize
     }
+}
+
+/// The tablespace that an open relation is in, as its catalog entry says.
+///
+/// # Safety
+/// An open relation.
+pub unsafe fn tablespace(rel: Relation) -> Oid {
+    // SAFETY: by this function's contract.
+    unsafe { (*(*rel).rd_rel).reltablespace }
 }
 
 /// How many pages the server has had to read for this process so far.

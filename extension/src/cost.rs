@@ -1,4 +1,4 @@
-//! What a scan costs that skips.
+//! What a scan costs that skips, and one whose reads overlap.
 //!
 //! If a leading column has no `=` and a later one has a condition, a scan does not read everything between: it looks
 //! for each value of the leading columns from the root, and reads only what matches. btree's estimate takes it for a scan
@@ -85,6 +85,65 @@ pub unsafe fn skipping(
             + operators * pg_sys::cpu_operator_cost
             + tuples * pg_sys::cpu_index_tuple_cost;
         Some(Skipping { total, pages })
+    }
+}
+
+/// Pages a scan waits for, each in turn, before its reads overlap as far as they may.
+const OPENING: f64 = 8.0;
+
+/// A scan's estimate.
+pub struct Estimate {
+    /// Cost until all is read.
+    pub total: Cost,
+    /// The correlation of index and table, of which the planner makes the cost of reading the table.
+    pub correlation: f64,
+}
+
+/// How many reads of a scan may be on their way at once.
+#[derive(Clone, Copy)]
+pub struct Overlap {
+    /// Of the index.
+    pub index: usize,
+    /// Of the table.
+    pub table: usize,
+}
+
+/// What becomes of the estimate of a scan if its reads overlap: a page read ahead costs no less than one read in
+/// sequence. `None` where nothing changes: index and table may be in shared buffers, or the scan is one of many small ones.
+///
+/// # Safety
+/// The planner's. May raise.
+pub unsafe fn overlapping(
+    root: *mut PlannerInfo,
+    path: &IndexPath,
+    overlap: Overlap,
+    pages: f64,
+    selectivity: f64,
+    before: Estimate,
+) -> Option<Estimate> {
+    // SAFETY: the planner's own structures, and settings.
+    unsafe {
+        let index = &*path.indexinfo;
+        let rel = &*index.rel;
+        if i64::from(rel.pages) + i64::from(index.pages) <= i64::from(pg_sys::NBuffers) {
+            return None;
+        }
+        let spared = |overlap: usize, tablespace, pages: f64| {
+            let (mut random, mut sequential) = (0.0, 0.0);
+            raw::get_tablespace_page_costs(tablespace, &mut random, &mut sequential);
+            let least = (random / (overlap as f64).max(1.0)).max(sequential).min(random);
+            ((pages - OPENING).max(0.0) * (random - least), random, sequential)
+        };
+        let (of_index, ..) = spared(overlap.index, index.reltablespace, pages);
+        let rows = (selectivity * rel.tuples).max(1.0);
+        let fetched = raw::index_pages_fetched(rows, rel.pages, f64::from(index.pages), root);
+        let (of_table, random, sequential) = spared(overlap.table, rel.reltablespace, fetched);
+        // The planner goes from the first of these to the second with the square of the correlation.
+        let most = fetched * random;
+        let least = random + ((selectivity * f64::from(rel.pages)).ceil() - 1.0).max(0.0) * sequential;
+        let square = if most > least { of_table / (most - least) } else { 0.0 };
+        let correlation = square.min(1.0).sqrt().max(before.correlation.abs());
+        Some(Estimate { total: before.total - of_index, correlation })
     }
 }
 

@@ -8,8 +8,9 @@ use pgrx::pg_sys::{
 };
 
 use crate::column::SUPPORT_FUNCTIONS;
+use crate::cost::{Estimate, Overlap};
 use crate::server::raw;
-use crate::{build, cost, index, insert, options, scan, vacuum};
+use crate::{ahead, build, cost, index, insert, options, scan, vacuum};
 
 /// Support function 5: options of an operator class.
 const OPTIONS_FUNCTION: u16 = 5;
@@ -135,16 +136,28 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: called by the planner, which holds a lock on the index.
     unsafe {
         let info = (*path).indexinfo;
-        // Before 18 the planner asks btree alone for its height. A hypothetical index has no file to look into.
-        if (*info).tree_height < 0 && !(*info).hypothetical {
+        let mut overlap = Overlap { index: 0, table: 0 };
+        // A hypothetical index has no file to look into.
+        if !(*info).hypothetical {
             let rel = raw::index_open((*info).indexoid, pg_sys::NoLock as c_int);
-            (*info).tree_height = tree_height(rel);
+            // Before 18 the planner asks btree alone for its height.
+            if (*info).tree_height < 0 {
+                (*info).tree_height = tree_height(rel);
+            }
+            let distance = |tablespace| ahead::distance(rel, tablespace, false);
+            overlap = Overlap { index: distance((*info).reltablespace), table: distance((*(*info).rel).reltablespace) };
             raw::index_close(rel, pg_sys::NoLock as c_int);
         }
         raw::btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
         let skipping = cost::skipping(root, &*path, loop_count, *startup_cost, *selectivity);
         if let Some(skipping) = skipping.filter(|skipping| skipping.total < *total_cost) {
             (*total_cost, *pages) = (skipping.total, skipping.pages);
+        }
+        if loop_count == 1.0 {
+            let before = Estimate { total: *total_cost, correlation: *correlation };
+            if let Some(estimate) = cost::overlapping(root, &*path, overlap, *pages, *selectivity, before) {
+                (*total_cost, *correlation) = (estimate.total, estimate.correlation);
+            }
         }
     }
 }

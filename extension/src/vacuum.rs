@@ -57,7 +57,7 @@ unsafe fn pass<K: KeySpace>(
         let words = zeroed_array::<u64>(BlockSet::words(blocks));
         let mut met = BlockSet::new(words);
         let leaves: *mut LeavesAhead<K> = allocate(pg_sys::CurrentMemoryContext, 1, true);
-        LeavesAhead::begin(leaves, ahead::distance(rel, rel, true));
+        LeavesAhead::begin(leaves, ahead::distance(rel, ahead::tablespace(rel), true));
         let (mut counts, mut misses) = (Counts::default(), ahead::misses());
         let done = store.expect(tree.vacuum(is_dead, &mut |block, next, place| {
             met.add(block);

@@ -56,9 +56,9 @@ impl<K: Searched> Ahead<K> {
         unsafe {
             let (index, heap) = (scan.indexRelation, scan.heapRelation);
             let new: *mut Ahead<K> = allocate(context, 1, true);
-            LeavesAhead::begin(&raw mut (*new).leaves, ahead::distance(index, index, false));
+            LeavesAhead::begin(&raw mut (*new).leaves, ahead::distance(index, ahead::tablespace(index), false));
             (*new).leaves.is_shared = !scan.parallel_scan.is_null();
-            let most = if heap.is_null() { 0 } else { ahead::distance(index, heap, false) };
+            let most = if heap.is_null() { 0 } else { ahead::distance(index, ahead::tablespace(heap), false) };
             (*new).rows = Window::new(most);
             (&raw mut (*new).scout.store).write(PgStore::new(index, core::ptr::null_mut()));
             (*new).block = server::INVALID_BLOCK;
