@@ -41,16 +41,20 @@ pub struct Counts {
 impl Counts {
     const NONE: Counts = Counts { requested: 0, cached: 0, used: 0, wasted: 0 };
 
+    /// Adds others.
+    pub fn add(&mut self, others: &Counts) {
+        self.requested += others.requested;
+        self.cached += others.cached;
+        self.used += others.used;
+        self.wasted += others.wasted;
+    }
+
     /// Adds these to what this session has counted for an index, and begins anew.
     pub fn add_to_session(&mut self, index: Oid) {
         let counted = core::mem::take(self);
         if counted.requested + counted.cached > 0 {
             let mut session = SESSION.0.borrow_mut();
-            let sum = session.get_or_insert_default().entry(index.to_u32()).or_default();
-            sum.requested += counted.requested;
-            sum.cached += counted.cached;
-            sum.used += counted.used;
-            sum.wasted += counted.wasted;
+            session.get_or_insert_default().entry(index.to_u32()).or_default().add(&counted);
         }
     }
 

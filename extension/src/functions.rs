@@ -114,7 +114,11 @@ impl Opened {
     }
 }
 
-unsafe fn is_ours(rel: Relation) -> bool {
+/// Whether a relation is an index of ours.
+///
+/// # Safety
+/// It is open.
+pub unsafe fn is_ours(rel: Relation) -> bool {
     // SAFETY: an open index of any method, or another relation, which has no method's routine or one for tables.
     unsafe {
         (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX

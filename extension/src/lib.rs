@@ -13,6 +13,8 @@ mod codec;
 mod column;
 mod cost;
 mod exact;
+#[cfg(feature = "pg18")]
+mod explain;
 mod functions;
 mod handler;
 mod index;
@@ -36,4 +38,6 @@ pgrx::pg_module_magic!();
 pub extern "C-unwind" fn _PG_init() {
     options::register();
     planner::register();
+    #[cfg(feature = "pg18")]
+    explain::register();
 }

@@ -256,6 +256,16 @@ pub unsafe extern "C-unwind" fn amgetbitmap(scan: IndexScanDesc, bitmap: *mut TI
     unsafe { with_state!(scan, state => state.fill_bitmap(&mut *scan, bitmap)) }
 }
 
+/// What a scan has asked for ahead so far. It asks for no more until it has to wait again.
+///
+/// # Safety
+/// A scan of ours. May raise.
+#[cfg(feature = "pg18")]
+pub unsafe fn counts(scan: IndexScanDesc) -> ahead::Counts {
+    // SAFETY: by this function's contract.
+    unsafe { with_state!(scan, state => state.counts()) }
+}
+
 /// The `ammarkpos` callback.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn ammarkpos(scan: IndexScanDesc) {

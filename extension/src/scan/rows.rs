@@ -23,6 +23,8 @@ pub struct Ahead<K: Searched> {
     pub leaves: LeavesAhead<K>,
     rows: Window,
     counts: Counts,
+    /// Of all that was asked for before the scan went elsewhere.
+    before: Counts,
     /// How many matches the scan has returned, and at which numbers the blocks on their way will be needed.
     returned: usize,
     needed: [usize; MOST_DISTANCE + 1],
@@ -79,6 +81,7 @@ impl<K: Searched> Ahead<K> {
             unsafe { server::raw::ReleaseBuffer(self.map) };
             self.map = INVALID_BUFFER;
         }
+        self.before.add(&self.counts);
         // SAFETY: an open relation.
         self.counts.add_to_session(unsafe { (*index).rd_id });
     }
@@ -117,6 +120,16 @@ impl<K: Searched> State<K> {
         if !self.ahead.is_null() {
             // SAFETY: as above.
             unsafe { (*self.ahead).close(self.store.relation()) };
+        }
+    }
+
+    /// What was asked for ahead so far.
+    #[cfg(feature = "pg18")]
+    pub(super) unsafe fn counts(&mut self) -> Counts {
+        // SAFETY: as above.
+        unsafe {
+            self.stop_looking_ahead();
+            self.ahead.as_ref().map_or(Counts::default(), |ahead| ahead.before)
         }
     }
 
