@@ -137,7 +137,7 @@ impl<K: Searched> State<K> {
     /// count: most scans have but one.
     #[inline]
     pub(super) unsafe fn look_for_leaves(&mut self, scan: &IndexScanDescData, block: Block, missed: bool) {
-        let is_first = core::mem::replace(&mut self.has_read, true);
+        let is_first = !core::mem::replace(&mut self.has_read, true);
         if self.ahead.is_null() && (is_first || !missed) {
             return;
         }
@@ -168,7 +168,7 @@ impl<K: Searched> State<K> {
                 // Never more than the scan has asked for so far: it may be about to stop.
                 ahead.rows.widen();
             }
-            if !ahead.scout.is_out || ahead.scout.number < ahead.returned {
+            if ahead.scout.number < ahead.returned {
                 (ahead.scout.is_out, ahead.scout.at) = (false, self.at);
                 ahead.scout.number = ahead.returned;
             }
