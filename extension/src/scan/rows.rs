@@ -168,6 +168,10 @@ impl<K: Searched> State<K> {
                 // Never more than the scan has asked for so far: it may be about to stop.
                 ahead.rows.widen();
             }
+            self.looks_ahead = ahead.rows.size > 0;
+            if !self.looks_ahead {
+                return;
+            }
             if ahead.scout.number < ahead.returned {
                 (ahead.scout.is_out, ahead.scout.at) = (false, self.at);
                 ahead.scout.number = ahead.returned;
