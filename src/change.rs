@@ -43,13 +43,16 @@ pub enum Edit<'a> {
         /// The left node.
         left: u8,
     },
-    /// A full in-page node whose entries all have the same lane becomes a run.
+    /// A full in-page node whose entries differ in their tails alone becomes a run.
     Compact {
         /// The node.
         node: u8,
     },
-    /// The entries are spread over the whole page.
-    Repack,
+    /// The entries are distributed anew over the page.
+    Repack {
+        /// The bytes of a cell to leave room for.
+        cell: u16,
+    },
     /// Entries of one in-page node are removed.
     Remove {
         /// The node.
@@ -151,7 +154,7 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
         Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
         Edit::Balance { left } => page.balance(left),
         Edit::Compact { node } => page.compact(node),
-        Edit::Repack => page.repack(),
+        Edit::Repack { cell } => page.repack(cell),
         Edit::Remove { node, mask } => page.remove(node, mask),
         Edit::Purge(nodes) => nodes.iter().for_each(|&(node, mask)| page.remove(node, mask)),
         Edit::SetChild { place, child } => page.set_child(place, child),
@@ -172,10 +175,11 @@ fn edit_fits(edit: &Edit<'_>, bytes: &mut PageBytes) -> bool {
         return false;
     };
     match *edit {
-        Edit::Insert { place, cell, .. } => page.can_insert(place, cell),
+        Edit::Insert { place, lane, cell, .. } => page.can_insert(place, lane, cell),
         Edit::SplitNode { node, keep, .. } => page.can_split(node, keep),
         Edit::Balance { left } => page.can_balance(left),
         Edit::Compact { node } => page.can_compact(node),
+        Edit::Repack { cell } => page.can_repack(cell),
         Edit::Remove { node, .. } => page.has_node(node),
         Edit::Purge(nodes) => {
             nodes.iter().all(|&(node, _)| page.has_node(node)) && nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
@@ -225,7 +229,10 @@ fn encode_edit(edit: &Edit<'_>, out: &mut Vec<u8>) {
             out.extend(separator.to_le_bytes());
         }
         Edit::Balance { left } => out.extend([4, left]),
-        Edit::Repack => out.push(5),
+        Edit::Repack { cell } => {
+            out.push(5);
+            out.extend(cell.to_le_bytes());
+        }
         Edit::Remove { node, mask } => {
             out.extend([6, 1, node]);
             out.extend(mask.to_le_bytes());
@@ -402,7 +409,7 @@ impl Reader<'_> {
             2 => return self.insertion(),
             3 => Edit::SplitNode { node: self.u8()?, keep: self.u8()?, separator: self.u128()? },
             4 => Edit::Balance { left: self.u8()? },
-            5 => Edit::Repack,
+            5 => Edit::Repack { cell: self.u16()? },
             6 => {
                 let count = self.u8()?;
                 let nodes = (0..count).map(|_| Some((self.u8()?, self.u64()?))).collect::<Option<Vec<_>>>()?;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::change::Decoded;
+use fpbtree_engine::change::{Change, Decoded, Edit};
 use fpbtree_engine::key::{Key, Lane};
 use fpbtree_engine::page::{Entry, Meta, Page, Ranges};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
@@ -110,7 +110,7 @@ fn damaged_trees_of_u128() {
     damage::<u128>(5000);
 }
 
-/// Every byte of a full page, damaged: most of it is noticed, and all of it can be looked at.
+/// Every byte of a full page, damaged: most of it is noticed, and all of it can be looked at and changed.
 #[test]
 fn every_byte_damaged_alone() {
     let meta = exact(one_column::<u64>(), normal::<u64>());
@@ -130,13 +130,14 @@ fn every_byte_damaged_alone() {
             let key = Key::new(random.random_range(0..1600), fpbtree_engine::key::Tail::MIN);
             let entry = Entry { key: key.lane, tail: key.tail, child: 2 };
             let place = read.lower_bound(key);
-            let _ = (
-                read.key(place),
-                read.previous(place),
-                read.child_for(key),
-                read.child_before(key),
-                read.plan(key, &entry),
-            );
+            let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_before(key));
+            let insertion = read.insertion(key, &entry, Change::new(block as Block));
+            let repack = Change::new(block as Block).edit(Edit::Repack { cell: 0 });
+            for change in insertion.into_iter().chain([repack]) {
+                let mut changed = page;
+                change.apply(0, &mut changed, &mut Ranges::new());
+                assert_eq!(page[..10], changed[..10], "the server's LSN and checksum");
+            }
             assert!(read.iter().count() <= meta.geometry.leaf.most_entries().max(meta.geometry.inner.most_entries()));
         }
     }
@@ -150,8 +151,10 @@ fn damaged_records() {
     let meta = exact(one_column::<u32>(), small::<u32>());
     let bed = Bed::<u32>::with(meta, |pages| MemoryStore::logging(pages, 400));
     let mut bed = bed;
-    for _ in 0..500 {
-        bed.insert(some_key(&mut random, 1 << 20));
+    for spread in [1 << 20, 3] {
+        for _ in 0..300 {
+            bed.insert(some_key(&mut random, spread));
+        }
     }
     bed.vacuum(|tail| tail.block() % 4 < 3);
     let records = bed.store.records();

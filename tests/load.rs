@@ -2,12 +2,15 @@
 
 mod common;
 
+use common::long::{self, LongBed, Row, Taste, Value};
 use common::*;
+use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::key::{Key, Lane};
 use fpbtree_engine::page::{Geometry, Meta, Page};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
 /// Loads `count` entries, `repeats` to a lane, and checks all there is to check.
@@ -116,4 +119,70 @@ fn pages_are_as_full_as_asked_for() {
     let first = bed.store.copy(2);
     let page = Page::<u32>::open(&first, &bed.meta.geometry, 2).unwrap();
     assert_eq!(page.entries(), bed.meta.geometry.leaf.page_entries() * 90 / 100);
+}
+
+/// The same of byte strings, with the key in the lane or behind it, an opaque column, and something carried.
+#[test]
+fn runs_of_byte_strings_are_small() {
+    let texts = |kind| DigitShape { kind, descending: false, nulls_first: false };
+    let opaque = DigitKind::Opaque { prefix: 0, value: ValueLength::Variable };
+    let tastes = [
+        (texts(DigitKind::Text), 0, "k", 0.0),
+        (texts(DigitKind::Text), 0, "a key that does not fit its lane, ", 0.0),
+        (texts(opaque), 30, "an opaque key, ", 0.4),
+    ];
+    for (column, carried, front, more) in tastes {
+        for (size, fill, most) in [(3000, 90, 7.1), (700, 50, 7.9), (150, 90, 8.8)] {
+            let taste = Taste::new(vec![column], carried, 1000, &[], 1);
+            let row = |number: u64| {
+                let text = format!("{front}{:05}", number / 3 / size);
+                taste.row(vec![Value::Bytes(text.into_bytes())], number)
+            };
+            // Every third number carries the same.
+            let number = |at: u64| 3 * at + 2;
+            let rows: Vec<Row> = (0..100_000).map(|at| row(number(at))).collect();
+            let geometry = long::normal(taste.shape.has_extra());
+            let mut bed = LongBed::loaded(taste.clone(), geometry, fill, rows, 2000);
+            let bytes = |bed: &LongBed| f64::from(bed.store.block_count()) * 8192.0 / bed.model.len() as f64;
+            assert!(bytes(&bed) < most + more, "{} bytes an entry, {size} to a key", bytes(&bed));
+            let salted = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            bed.vacuum(|tail| salted(u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1) % 10 == 3);
+            for at in (0..100_000).filter(|at| salted(number(*at)) % 20 == 3) {
+                bed.insert(row(number(at)));
+            }
+            bed.check();
+            assert!(
+                bytes(&bed) < most + more + 1.5,
+                "{} bytes an entry after insertions, {size} to a key",
+                bytes(&bed)
+            );
+        }
+    }
+}
+
+/// Rows that come one by one, in the order of a table that grows or of one with room everywhere, make runs too.
+#[test]
+fn inserted_runs_are_small() {
+    let mut random = StdRng::seed_from_u64(3);
+    let column = DigitShape { kind: DigitKind::Text, descending: false, nulls_first: false };
+    for (is_growing, most) in [(true, 9.0), (false, 12.0)] {
+        let mut rows: Vec<u64> = (0..100_000).collect();
+        if !is_growing {
+            rows.shuffle(&mut random);
+        }
+        let keys: Vec<u64> = rows.iter().map(|_| random.random_range(0..50)).collect();
+        let mut bed = Bed::<u32>::new(normal::<u32>(), 1000);
+        let mut long_bed = LongBed::new(Taste::new(vec![column], 0, 1000, &[], 1), long::normal(false), 1000);
+        for (&row, k) in rows.iter().zip(keys) {
+            bed.insert(key(k.into(), row));
+            let text = format!("a key that does not fit its lane, {k:05}");
+            long_bed.insert(long_bed.taste.row(vec![Value::Bytes(text.into_bytes())], row));
+        }
+        bed.check();
+        long_bed.check();
+        for blocks in [bed.store.block_count(), long_bed.store.block_count()] {
+            let bytes = f64::from(blocks) * 8192.0 / 100_000.0;
+            assert!(bytes < most, "{bytes} bytes an entry");
+        }
+    }
 }

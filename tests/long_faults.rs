@@ -3,9 +3,10 @@
 mod common;
 
 use common::long::*;
+use fpbtree_engine::change::{Change, Decoded, Edit};
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::key::long::{Kept, MOST_KEY};
-use fpbtree_engine::page::{Entry, Long, Meta, Page};
+use fpbtree_engine::page::{Cell, Entry, KeySpace, Long, Meta, Page, Position, Ranges};
 use fpbtree_engine::scan::{Cursor, Direction, LongSelection, Matches};
 use fpbtree_engine::store::memory::{Form, MemoryStore};
 use fpbtree_engine::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
@@ -48,10 +49,15 @@ fn history(random: &mut StdRng, taste: Taste, operations: u64) -> (LongBed, Vec<
 /// trees live on.
 #[test]
 fn crashes_lose_nothing() {
+    let mut runs = 0;
     for seed in 0..6 {
         let mut random = StdRng::seed_from_u64(seed);
-        let taste = Taste::random(&mut random, SMALL_KEY);
+        let mut taste = Taste::random(&mut random, SMALL_KEY);
+        if seed % 2 == 1 {
+            taste = taste.repeating(&mut random);
+        }
         let (bed, moments) = history(&mut random, taste, 250);
+        runs += leaves(&bed).map(|(_, page)| open(&bed, &page).runs()).sum::<usize>();
         for lsn in 0..=bed.store.end_of_log() {
             let cut = moments.partition_point(|moment| moment.lsn < lsn);
             let after = &moments[cut].rows;
@@ -77,6 +83,17 @@ fn crashes_lose_nothing() {
             }
         }
     }
+    assert!(runs > 20, "{runs} runs");
+}
+
+/// A bed's leaves, and their blocks.
+fn leaves(bed: &LongBed) -> impl Iterator<Item = (Block, PageBytes)> {
+    let pages = (1..bed.store.block_count()).map(|block| (block, bed.store.copy(block)));
+    pages.filter(|(_, page)| open(bed, page).level() == 0)
+}
+
+fn open<'a>(bed: &'a LongBed, page: &'a PageBytes) -> Page<'a, Long> {
+    Page::open(page, &bed.meta.geometry, 1).expect("a page")
 }
 
 /// Goes on using a recovered tree: what is incomplete gets completed, nothing else goes wrong.
@@ -188,35 +205,106 @@ fn damaged_trees() {
     assert!(errors as u64 > tries / 2, "{errors} flaws found in {tries} tries");
 }
 
-/// Every byte of a full page, damaged: most of it is noticed, and all of it can be looked at.
+/// Every byte of full pages, damaged: most of it is noticed, and all of it can be looked at and changed.
 #[test]
 fn every_byte_damaged_alone() {
     let mut random = StdRng::seed_from_u64(8);
-    let taste = Taste::random(&mut random, 200);
-    let carries = taste.shape.has_extra();
-    let rows: Vec<Row> = (0..3000).map(|number| taste.random_row(&mut random, number)).collect();
-    let bed = LongBed::loaded(taste, normal(carries), 100, rows.clone(), 0);
-    let mut found = 0;
-    for block in [1, 3] {
-        let sound = bed.store.copy(block);
-        for at in 24..PAGE_SIZE {
-            let mut page = sound;
-            page[at] ^= 1 << random.random_range(0..8);
-            found +=
-                usize::from(Page::<Long>::verify(&page, &bed.meta.geometry, block, None, bed.taste.order()).is_err());
-            let Ok(read) = Page::<Long>::open(&page, &bed.meta.geometry, block) else { continue };
-            let row = &rows[random.random_range(0..rows.len())];
-            let mut kept = Kept::FIRST;
-            kept.place(&bed.taste.shape, &row.digits, random.random());
-            let key = kept.key(bed.taste.order());
-            let place = read.lower_bound(key);
-            let entry = Entry { child: NO_BLOCK, ..row.entry() };
-            let _ = (read.entry(place).is_some(), read.previous(place), read.child_for(key), read.child_before(key));
-            let _ = read.plan(key, &entry);
-            assert!(read.iter().count() <= bed.meta.geometry.leaf.page_entries());
+    for (repeating, least) in [(false, PAGE_SIZE / 3), (true, PAGE_SIZE / 3)] {
+        let mut taste = Taste::random(&mut random, 200);
+        if repeating {
+            taste = taste.repeating(&mut random);
+        }
+        let carries = taste.shape.has_extra();
+        let rows: Vec<Row> = (0..3000).map(|number| taste.random_row(&mut random, number)).collect();
+        let bed = LongBed::loaded(taste, normal(carries), 100, rows.clone(), 0);
+        let runs: usize = leaves(&bed).take(2).map(|(_, page)| open(&bed, &page).runs()).sum();
+        assert_eq!(runs > 10, repeating, "{runs} runs");
+        let root = (1, bed.store.copy(1));
+        let found: usize =
+            leaves(&bed).take(2).chain([root]).map(|(b, page)| damaged(&mut random, &bed, &rows, b, &page)).sum();
+        assert!(found > least, "{found} flaws found");
+    }
+}
+
+/// Damages each byte of a page, uses what comes of it, and says how often the damage is noticed.
+fn damaged(random: &mut StdRng, bed: &LongBed, rows: &[Row], block: Block, sound: &PageBytes) -> usize {
+    let (geometry, order, mut found) = (&bed.meta.geometry, bed.taste.order(), 0);
+    for at in 24..PAGE_SIZE {
+        let mut page = *sound;
+        page[at] ^= 1 << random.random_range(0..8);
+        found += usize::from(Page::<Long>::verify(&page, geometry, block, None, order).is_err());
+        let Ok(read) = Page::<Long>::open(&page, geometry, block) else { continue };
+        let row = &rows[random.random_range(0..rows.len())];
+        let mut kept = Kept::FIRST;
+        kept.place(&bed.taste.shape, &row.digits, random.random());
+        let key = kept.key(order);
+        let place = read.lower_bound(key);
+        let _ = (read.entry(place).is_some(), read.previous(place), read.child_for(key), read.child_before(key));
+        let most = geometry.layout(read.level()).most_entries();
+        assert!(read.iter().count() <= most && read.fill() >= 0.0);
+        let entry = Entry { child: NO_BLOCK, ..row.entry() };
+        let insertion = read.insertion(Long::key_of(&entry, order), &entry, Change::new(block));
+        let masks: Vec<(u8, u64)> = (0..read.nodes() as u8).rev().map(|node| (node, random.random())).collect();
+        let repack = Change::new(block).edit(Edit::Repack { cell: 0 });
+        for change in insertion.into_iter().chain([repack, Change::new(block).edit(Edit::Purge(&masks))]) {
+            let mut changed = page;
+            change.apply(0, &mut changed, &mut Ranges::new());
+            assert_eq!(page[..10], changed[..10], "the server's LSN and checksum");
         }
     }
-    assert!(found > PAGE_SIZE / 3, "{found} flaws found");
+    found
+}
+
+/// Changes that were not planned for a page, from damaged records or out of the air, are refused, or can be made.
+#[test]
+fn changes_of_other_pages() {
+    let mut random = StdRng::seed_from_u64(9);
+    let (mut fitting, mut compacted) = (0, 0);
+    for _ in 0..4 {
+        let taste = Taste::random(&mut random, SMALL_KEY).repeating(&mut random);
+        let (bed, _) = history(&mut random, taste, 400);
+        let records = bed.store.records();
+        let made = |change: &Change<'_, Block>, index: usize, block: Block| {
+            let mut page = bed.store.copy(block);
+            let fits = change.fits(index, &page);
+            if fits {
+                let before = page;
+                change.apply(index, &mut page, &mut Ranges::new());
+                assert_eq!(page[..10], before[..10], "the server's LSN and checksum");
+                let changed = Page::<Long>::open(&page, &bed.meta.geometry, 1);
+                let _ = changed.map(|page| page.iter().count());
+            }
+            usize::from(fits)
+        };
+        for _ in 0..10_000 {
+            let block = random.random_range(0..bed.store.block_count());
+            let mut record = records[random.random_range(0..records.len())].clone();
+            for _ in 0..random.random_range(0..3) {
+                let at = random.random_range(0..record.len().min(60));
+                record[at] = random.random();
+            }
+            if let Some(decoded) = Decoded::decode(&record) {
+                let change = decoded.change();
+                fitting += (0..change.blocks().len()).map(|index| made(&change, index, block)).sum::<usize>();
+            }
+            let (node, slot, keep) =
+                (random.random_range(0..30), random.random_range(0..10), random.random_range(0..10));
+            let (place, tail) = (Position { node, slot }, Tail::first(false));
+            let cell = [Cell::None, Cell::Shared(random.random())][random.random_range(0..2)];
+            let edits = [
+                Edit::SplitNode { node, keep, separator: random.random() },
+                Edit::Balance { left: node },
+                Edit::Repack { cell: random.random_range(0..500) },
+                Edit::Insert { place, lane: random.random(), tail, child: 3, cell },
+                Edit::Remove { node, mask: random.random() },
+            ];
+            for edit in edits {
+                fitting += made(&Change::new(block).edit(edit), 0, block);
+            }
+            compacted += made(&Change::new(block).edit(Edit::Compact { node }), 0, block);
+        }
+    }
+    assert!(fitting > 10_000 && compacted > 1000, "{fitting} fits, {compacted} of nodes that become runs");
 }
 
 /// In the heap block of rows that are there from the beginning to the end, and of those that VACUUM removes.
@@ -226,18 +314,24 @@ const DOOMED: u64 = 1 << 29;
 /// Writers, readers both ways, and one VACUUM after another: no row that stays is missed or seen twice.
 #[test]
 fn many_threads() {
+    let mut deleted = 0;
     for seed in 0..3 {
         let mut random = StdRng::seed_from_u64(seed);
-        let taste = Taste::random(&mut random, SMALL_KEY);
+        let mut taste = Taste::random(&mut random, SMALL_KEY);
+        if seed == 0 {
+            taste = taste.repeating(&mut random);
+        }
         let carries = taste.shape.has_extra();
         let lasting: Vec<Row> = (0..800).map(|number| taste.random_row(&mut random, (STAYS + number) * 100)).collect();
         let mut bed = LongBed::loaded(taste, small(carries), 70, lasting, 60_000);
         bed.store.shake();
-        together(&mut bed, Duration::from_secs(3));
+        deleted += together(&mut bed, Duration::from_secs(3));
     }
+    assert!(deleted > 0, "no page was deleted");
 }
 
-fn together(bed: &mut LongBed, time: Duration) {
+/// Says how many pages were deleted.
+fn together(bed: &mut LongBed, time: Duration) -> usize {
     let (stop, scans, deleted) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let lasting: Vec<Tail> = bed.model.values().map(|row| row.tail).collect();
     let written: Vec<Row> = thread::scope(|scope| {
@@ -261,7 +355,6 @@ fn together(bed: &mut LongBed, time: Duration) {
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     });
     assert!(scans.into_inner() > 2, "hardly any scan came to its end");
-    assert!(deleted.into_inner() > 0, "no page was deleted");
     for row in written {
         bed.model.insert(row.place(&bed.taste.columns), row);
     }
@@ -271,6 +364,7 @@ fn together(bed: &mut LongBed, time: Duration) {
     let found = rows(bed.tree(), &bed.taste.shape);
     assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tail)), "the tree holds something else");
     assert!(bed.store.is_quiet());
+    deleted.into_inner()
 }
 
 fn is_doomed(tail: Tail) -> bool {

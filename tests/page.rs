@@ -3,16 +3,71 @@
 
 mod common;
 
-use common::*;
+use common::long::{Place, Row, SMALL_KEY, Taste};
+use common::{long, *};
 use fpbtree_engine::change::{Change, Decoded, Edit};
+use fpbtree_engine::key::long::{Kept, Stored};
 use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Cell, Entry, Geometry, KeySpace, Links, Page, Position, Ranges};
+use fpbtree_engine::page::{Cell, Entry, Geometry, KeySpace, Links, Long, Page, Plan, Position, Ranges};
 use fpbtree_engine::store::{Block, PageBytes};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 
 const BLOCK: Block = 7;
+
+/// Makes a change of a page after it went through the log.
+fn make(bytes: &mut PageBytes, change: Change<'_, Block>) {
+    let record = encoded(&change);
+    let decoded = Decoded::decode(&record).expect("the record can be read");
+    let read = decoded.change();
+    assert_eq!(read.blocks(), change.blocks());
+    assert_eq!(encoded(&read), record);
+    assert!(read.fits(0, bytes), "{read:?}");
+    read.apply(0, bytes, &mut Ranges::new());
+}
+
+/// Inserts, unless the page is full. Says what it took.
+fn insert<K: KeySpace>(
+    bytes: &mut PageBytes,
+    geometry: &Geometry,
+    key: K::Key<'_>,
+    entry: &Entry<'_, K>,
+    plans: &mut Vec<Plan>,
+) -> bool {
+    for _ in 0..2 {
+        let before = *bytes;
+        let page = Page::<K>::open(&before, geometry, BLOCK).expect("the page can be read");
+        let plan = page.plan(key, entry);
+        plans.push(plan);
+        match (plan, page.insertion(key, entry, Change::new(BLOCK))) {
+            (_, Some(change)) => {
+                make(bytes, change);
+                return true;
+            }
+            (Plan::Repack { cell }, None) => make(bytes, Change::new(BLOCK).edit(Edit::Repack { cell })),
+            (_, None) => break,
+        }
+    }
+    false
+}
+
+/// How many of the plans are of each kind.
+fn kinds(plans: &[Plan]) -> [usize; 7] {
+    let mut kinds = [0; 7];
+    for plan in plans {
+        kinds[match plan {
+            Plan::Insert(_) => 0,
+            Plan::Split { .. } => 1,
+            Plan::Part { .. } => 2,
+            Plan::Balance { .. } => 3,
+            Plan::Compact(_) => 4,
+            Plan::Repack { .. } => 5,
+            Plan::Full => 6,
+        }] += 1;
+    }
+    kinds
+}
 
 /// A page, and what it should hold.
 struct Sheet<'g, L> {
@@ -39,28 +94,13 @@ impl<'g, L: Lane> Sheet<'g, L> {
         Page::verify(&self.bytes, self.geometry, BLOCK, Some(true), ()).expect("the page is sound")
     }
 
-    /// Makes a change after it went through the log.
-    fn make(&mut self, change: Change<'_, Block>) {
-        let record = encoded(&change);
-        let decoded = Decoded::decode(&record).expect("the record can be read");
-        let read = decoded.change();
-        assert_eq!(read.blocks(), change.blocks());
-        assert_eq!(encoded(&read), record);
-        assert!(read.fits(0, &self.bytes), "{read:?}");
-        read.apply(0, &mut self.bytes, &mut Ranges::new());
-    }
-
     /// Inserts, unless the page is full.
-    fn insert(&mut self, entry: Entry<'_, L>) -> bool {
-        let bytes = self.bytes;
-        let page = Page::<L>::open(&bytes, self.geometry, BLOCK).expect("the page can be read");
-        let Some((change, is_in)) = page.insertion(entry.key(), &entry, Change::new(BLOCK)) else { return false };
-        self.make(change);
-        if !is_in {
-            return self.insert(entry);
+    fn insert(&mut self, entry: Entry<'_, L>, plans: &mut Vec<Plan>) -> bool {
+        let is_in = insert(&mut self.bytes, self.geometry, entry.key(), &entry, plans);
+        if is_in {
+            self.model.insert(entry.key(), entry.child);
         }
-        self.model.insert(entry.key(), entry.child);
-        true
+        is_in
     }
 
     /// Removes what `is_doomed` names, but not the first entry of an inner page.
@@ -83,7 +123,7 @@ impl<'g, L: Lane> Sheet<'g, L> {
             }
         }
         if !nodes.is_empty() {
-            self.make(Change::new(BLOCK).edit(Edit::Purge(&nodes)));
+            make(&mut self.bytes, Change::new(BLOCK).edit(Edit::Purge(&nodes)));
         }
     }
 
@@ -139,7 +179,7 @@ fn geometries<L: Lane>() -> Vec<Geometry> {
 
 /// Fills pages in several ways, with removals between, and checks them every now and then.
 fn pages<L: Lane>() {
-    let mut random = StdRng::seed_from_u64(11);
+    let (mut random, mut plans) = (StdRng::seed_from_u64(11), Vec::new());
     for geometry in geometries::<L>() {
         for (level, right) in [(0, 0), (0, 9), (3, 0), (3, 9)] {
             for spread in [1, 30, 1 << 25] {
@@ -154,7 +194,7 @@ fn pages<L: Lane>() {
                         _ => random_key(&mut random, spread),
                     };
                     let entry = Entry { key: lane, tail, child: random.random_range(2..1000) };
-                    if !sheet.model.contains_key(&entry.key()) && !sheet.insert(entry) {
+                    if !sheet.model.contains_key(&entry.key()) && !sheet.insert(entry, &mut plans) {
                         let room = geometry.layout(level).page_entries();
                         assert!(sheet.model.len() * 2 >= room, "{} of {room} entries and full", sheet.model.len());
                         full += 1;
@@ -175,6 +215,8 @@ fn pages<L: Lane>() {
             }
         }
     }
+    let [insert, split, part, others @ ..] = kinds(&plans);
+    assert!([insert, split].iter().chain(&others).all(|&count| count > 0) && part == 0, "{:?}", kinds(&plans));
 }
 
 #[test]
@@ -190,6 +232,117 @@ fn pages_of_u64() {
 #[test]
 fn pages_of_u128() {
     pages::<u128>();
+}
+
+/// A leaf of byte strings, and the rows it should hold.
+struct LongSheet {
+    taste: Taste,
+    geometry: Geometry,
+    bytes: PageBytes,
+    model: BTreeMap<Place, Row>,
+}
+
+impl LongSheet {
+    fn new(taste: Taste, geometry: Geometry, right: Block) -> Self {
+        let mut high = *Long::last();
+        if right > 0 {
+            // Behind all markers.
+            high.keep_front(&Stored::whole(&[9], &[]), 1);
+        }
+        let (low, high) = (Long::fence_of(Long::first()), Long::fence_of(&high));
+        let links = Links { level: 0, left: 0, right, low, high };
+        let bytes = Long::build(&geometry, &links, 0, [].into_iter()).expect("nothing fits");
+        LongSheet { taste, geometry, bytes, model: BTreeMap::new() }
+    }
+
+    fn page(&self) -> Page<'_, Long> {
+        Page::verify(&self.bytes, &self.geometry, BLOCK, None, self.taste.order()).expect("the page is sound")
+    }
+
+    /// Inserts, unless the page is full.
+    fn insert(&mut self, row: Row, plans: &mut Vec<Plan>) -> bool {
+        let entry = row.entry();
+        let key = Long::key_of(&entry, self.taste.order());
+        let is_in = insert(&mut self.bytes, &self.geometry, key, &entry, plans);
+        if is_in {
+            self.model.insert(row.place(&self.taste.columns), row);
+        }
+        is_in
+    }
+
+    fn remove(&mut self, mut is_doomed: impl FnMut(Tail) -> bool) {
+        let before = self.bytes;
+        let page = Page::<Long>::open(&before, &self.geometry, BLOCK).expect("the page can be read");
+        for number in (0..page.nodes()).rev() {
+            let node = page.node(number);
+            let doomed = (0..node.len()).filter(|&slot| is_doomed(node.tail(slot)));
+            let mask = doomed.fold(0, |mask, slot| mask | 1 << slot);
+            let tails: Vec<Tail> =
+                (0..node.len()).filter(|slot| mask >> slot & 1 == 1).map(|slot| node.tail(slot)).collect();
+            self.model.retain(|_, row| !tails.contains(&row.tail));
+            if mask != 0 {
+                make(&mut self.bytes, Change::new(BLOCK).edit(Edit::Purge(&[(number as u8, mask)])));
+            }
+        }
+    }
+
+    /// The page holds what it should, and finds it.
+    fn check(&self) {
+        let page = self.page();
+        let found = page.iter().zip(self.model.values());
+        assert!(found.clone().count() == page.entries() && page.entries() == self.model.len());
+        let mut place = Position { node: 0, slot: 0 };
+        for (entry, row) in found {
+            assert!(entry.tail == row.tail && entry.key.is_same(&row.entry().key));
+            let mut kept = Kept::FIRST;
+            Long::keep_key(&mut kept, &row.entry(), self.taste.order()).expect("a sound key");
+            assert_eq!(page.lower_bound(kept.key(self.taste.order())), place);
+            place = page.next(place);
+            kept.step();
+            assert_eq!(page.lower_bound(kept.key(self.taste.order())), place);
+        }
+        assert_eq!(place, page.end());
+    }
+}
+
+/// Leaves whose rows have few keys, or many: the same rows twice, but that what they carry or how an opaque value is
+/// spelt may differ.
+#[test]
+fn pages_of_byte_strings() {
+    let (mut plans, mut runs) = (Vec::new(), 0);
+    for seed in 0..150 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let taste = Taste::random(&mut random, SMALL_KEY);
+        let carries = taste.shape.has_extra();
+        let geometry = if random.random() { long::small(carries) } else { long::normal(carries) };
+        let mut sheet = LongSheet::new(taste, geometry, [0, 9][random.random_range(0..2)]);
+        let (mut full, mut number) = (0, 0);
+        while full < 3 {
+            number += random.random_range(1..4);
+            let row = sheet.taste.random_row(&mut random, number * 0x9E37 % 60_000);
+            if sheet.model.values().any(|other| other.tail == row.tail) {
+                continue;
+            }
+            if !sheet.insert(row, &mut plans) {
+                sheet.check();
+                assert!(sheet.page().fill() > 0.5, "seed {seed}: {} of it in use and full", sheet.page().fill());
+                (full, runs) = (full + 1, runs + sheet.page().runs());
+                let percent = random.random_range(1..=100);
+                sheet.remove(|_| random.random_range(0..100) < percent);
+                sheet.check();
+            }
+            if random.random_ratio(1, 40) {
+                sheet.check();
+            }
+            if random.random_ratio(1, 400) {
+                sheet.remove(|_| random.random_ratio(1, 3));
+                sheet.check();
+            }
+        }
+        sheet.remove(|_| true);
+        sheet.check();
+    }
+    assert!(runs > 500 && kinds(&plans).into_iter().all(|count| count > 0), "{runs} runs, {:?}", kinds(&plans));
 }
 
 /// Every edit goes through the log and back, whatever its arguments.
@@ -217,7 +370,7 @@ fn edits_are_read_back_as_written() {
             },
             Edit::SplitNode { node: random.random(), keep: random.random(), separator: random.random() },
             Edit::Balance { left: random.random() },
-            Edit::Repack,
+            Edit::Repack { cell: random.random() },
             Edit::Compact { node: random.random() },
             Edit::Purge(&nodes),
             Edit::SetChild { place, child: random.random() },

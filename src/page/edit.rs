@@ -1,6 +1,7 @@
 //! What can be done to a page. Every method notes the bytes it writes, never compares keys, and reads nothing but the
 //! page and its arguments (I7).
 
+use super::arrange::{self, Spot};
 use super::*;
 
 /// A page being changed. The caller holds its exclusive lock.
@@ -41,22 +42,35 @@ pub enum Cell<'a> {
     },
 }
 
-/// Where the `index`-th place among `total` entries falls when they are spread evenly over `nodes` in-page nodes. A
-/// place between two nodes is the left one's.
-pub(super) fn spread(total: usize, nodes: usize, index: usize) -> Position {
-    let nodes = nodes.min(total).max(1);
-    let (base, longer) = (total / nodes, total % nodes);
-    let (mut node, mut slot) = (0, index);
-    while node + 1 < nodes && slot > base + usize::from(node < longer) {
-        slot -= base + usize::from(node < longer);
-        node += 1;
+impl Cell<'_> {
+    /// Where it begins, if it is there: 0 if there is none.
+    pub(super) fn at(self) -> Option<u16> {
+        match self {
+            Cell::None => Some(0),
+            Cell::Shared(at) => Some(at),
+            Cell::New { .. } => None,
+        }
     }
-    Position { node: node as u8, slot: slot as u8 }
+
+    /// Bytes to be added to the page for it.
+    pub(super) fn size(self, layout: &Layout) -> usize {
+        match self {
+            Cell::New { rest, extra } => long::cell_length(layout, rest.len(), extra.len()),
+            _ => 0,
+        }
+    }
 }
 
-/// A page without entries, and without fences. A leaf page's entries are to be spread over all its in-page leaf nodes, so
-/// that insertions find free slots; an inner page's are packed one node after another (paper §3.1.2, bulk load). So are
-/// the last leaf's: ascending keys then fill it node by node.
+impl<K: KeySpace> Links<'_, K> {
+    /// Whether entries are to be spread over all the page's in-page leaf nodes, so that insertions find free slots: a
+    /// leaf's are. An inner page's are packed one node after another (paper §3.1.2, bulk load), and so are the last leaf's:
+    /// ascending keys then fill it node by node.
+    pub(super) fn is_spread(&self) -> bool {
+        self.level == 0 && is_link(self.right)
+    }
+}
+
+/// A page without entries, and without fences.
 pub(super) fn new_page<K: KeySpace>(geometry: &Geometry, links: &Links<'_, K>) -> PageBytes {
     let mut bytes = [0; PAGE_SIZE];
     write_u64(&mut bytes, at::BUILD_ID, geometry.build_id);
@@ -70,13 +84,13 @@ pub(super) fn new_page<K: KeySpace>(geometry: &Geometry, links: &Links<'_, K>) -
 }
 
 /// Writes an entry's payload.
-pub(super) fn write_payload(bytes: &mut PageBytes, layout: &Layout, at: usize, tail: Tail, child: Block, cell: u16) {
-    tail.write(bytes, at);
+pub(super) fn write_payload(bytes: &mut PageBytes, layout: &Layout, spot: Spot, tail: Tail, child: Block, cell: u16) {
+    tail.write(bytes, spot.tail);
     if layout.has_child() {
-        write_u32(bytes, at + Tail::SIZE, child);
+        write_u32(bytes, spot.more, child);
     }
     if layout.kind.is_prefix() {
-        write_u16(bytes, at + layout.cell_at(), cell);
+        write_u16(bytes, spot.more + layout.cell_at(), cell);
     }
 }
 
@@ -88,196 +102,8 @@ pub(super) fn space_end(bytes: &PageBytes, layout: &Layout) -> usize {
     }
 }
 
-/// The in-page leaf nodes that a page's `total` entries are spread over by a repack, `None` if that is not worth it for
-/// an entry that needs `cell` bytes besides.
-pub(super) fn repacked_nodes(bytes: &PageBytes, layout: &Layout, total: usize, cell: usize) -> Option<usize> {
-    if !layout.kind.is_prefix() {
-        // The paper splits at "fewer than an empty slot per in-page leaf node"; below two, a repack buys so few inserts
-        // that its log record costs more than it saves.
-        return (total < layout.nodes * (layout.capacity - 2)).then_some(layout.nodes);
-    }
-    let cells = long::live_cells(bytes, layout);
-    let nodes = layout.spread_nodes(total, cells).max(1);
-    let used = (layout.first_node_line() + nodes * layout.x) * LINE + cells;
-    (total < nodes * (layout.capacity - 1) && used + cell + WORTH_A_REPACK <= SPACE_END).then_some(nodes)
-}
-
-/// Bytes that have to become free for a page to be repacked rather than split.
-const WORTH_A_REPACK: usize = PAGE_SIZE / 16;
 /// Where a page's cells end.
 pub(super) const SPACE_END: usize = PAGE_SIZE - SPECIAL;
-
-/// How entries are distributed over in-page nodes: their counts as they are stored.
-pub(super) struct Arrangement {
-    counts: [u8; END_LINE],
-    nodes: usize,
-}
-
-impl Arrangement {
-    const NONE: Arrangement = Arrangement { counts: [0; END_LINE], nodes: 0 };
-
-    /// Entries spread evenly over so many nodes.
-    pub fn even(layout: &Layout, total: usize, nodes: usize) -> Arrangement {
-        let mut arrangement = Arrangement::NONE;
-        arrangement.spread(total, nodes.clamp(1, layout.nodes).min(total));
-        arrangement
-    }
-
-    /// Entries with these lanes in as few nodes as possible, and those outside runs in their part of as many more as
-    /// `share` says of the nodes left; `None` if there are not as many.
-    pub fn of<L: PartialEq>(
-        layout: &Layout,
-        lanes: impl Iterator<Item = L>,
-        share: impl Fn(usize) -> usize,
-    ) -> Option<Arrangement> {
-        let mut packed = Arrangement::NONE;
-        let mut packer = Packer::new();
-        for lane in lanes {
-            if let Some(node) = packer.push(layout, lane) {
-                packed.add(node)?;
-            }
-        }
-        if let Some(node) = packer.node(layout) {
-            packed.add(node)?;
-        }
-        let more = share(layout.nodes.checked_sub(packed.nodes)?);
-        if more == 0 {
-            return Some(packed);
-        }
-        let entries = |nodes: &[u8]| nodes.iter().map(|&count| (count & !RUN) as usize).sum::<usize>();
-        let total = entries(&packed.counts[..packed.nodes]);
-        let mut arrangement = Arrangement::NONE;
-        for stretch in packed.counts[..packed.nodes].chunk_by(|a, b| (a | b) & RUN == 0) {
-            let length = entries(stretch);
-            if stretch[0] & RUN != 0 {
-                arrangement.add(stretch[0])?;
-            } else {
-                arrangement.spread(length, (stretch.len() + more * length / total).min(length));
-            }
-        }
-        Some(arrangement)
-    }
-
-    /// How many nodes there are.
-    pub fn nodes(&self) -> usize {
-        self.nodes
-    }
-
-    fn add(&mut self, stored: u8) -> Option<()> {
-        *self.counts.get_mut(self.nodes)? = stored;
-        self.nodes += 1;
-        Some(())
-    }
-
-    fn spread(&mut self, total: usize, nodes: usize) {
-        for node in 0..nodes {
-            self.counts[self.nodes] = (total / nodes + usize::from(node < total % nodes)) as u8;
-            self.nodes += 1;
-        }
-    }
-}
-
-/// Puts entries into the fewest nodes there can be: each in turn holds as many as it can, as a run if that is more.
-#[derive(Clone, Copy)]
-pub(crate) struct Packer<L> {
-    first: Option<L>,
-    count: usize,
-    /// Whether all entries of the node have its first one's lane.
-    is_uniform: bool,
-}
-
-impl<L: PartialEq> Packer<L> {
-    pub fn new() -> Self {
-        Packer { first: None, count: 0, is_uniform: true }
-    }
-
-    /// Adds an entry. If it begins another node, the count of the one before it as it is stored.
-    pub fn push(&mut self, layout: &Layout, lane: L) -> Option<u8> {
-        let is_same = self.first.as_ref() == Some(&lane);
-        if self.count < layout.capacity || self.is_uniform && is_same && self.count < layout.run {
-            self.is_uniform &= is_same || self.count == 0;
-            self.count += 1;
-            self.first.get_or_insert(lane);
-            return None;
-        }
-        let before = self.node(layout);
-        *self = Packer { first: Some(lane), count: 1, is_uniform: true };
-        before
-    }
-
-    /// The count of the node being filled, as it is stored.
-    pub fn node(&self, layout: &Layout) -> Option<u8> {
-        let flag = if self.count > layout.capacity { RUN } else { 0 };
-        (self.count > 0).then_some(self.count as u8 | flag)
-    }
-}
-
-/// Says when a page being filled with entries of these lanes is full.
-#[derive(Clone, Copy)]
-pub(crate) struct Filling<L> {
-    node: Packer<L>,
-    /// Entries outside runs, and the nodes, before this one.
-    plain: usize,
-    plain_nodes: usize,
-    runs: usize,
-}
-
-impl<L: PartialEq + Copy> Filling<L> {
-    /// An empty page.
-    pub fn new() -> Self {
-        Filling { node: Packer::new(), plain: 0, plain_nodes: 0, runs: 0 }
-    }
-
-    /// Adds an entry.
-    pub fn push(&mut self, layout: &Layout, lane: L) {
-        if let Some(node) = self.node.push(layout, lane) {
-            self.add(node);
-        }
-    }
-
-    fn add(&mut self, node: u8) {
-        if node & RUN != 0 {
-            self.runs += 1;
-        } else {
-            self.plain_nodes += 1;
-            self.plain += node as usize;
-        }
-    }
-
-    /// Whether that is no more than a page filled to `fill` percent has room for. Runs are filled whatever `fill` says:
-    /// nothing comes between their entries.
-    pub fn fits(&self, layout: &Layout, fill: usize) -> bool {
-        let mut page = *self;
-        if let Some(node) = self.node.node(layout) {
-            page.add(node);
-        }
-        let room = layout.nodes.saturating_sub(page.runs) * layout.capacity;
-        page.plain_nodes + page.runs <= layout.nodes && page.plain <= room * fill / 100
-    }
-}
-
-/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `put` writes the next entry's lane and
-/// payload at the two places it is given.
-pub(super) fn lay_out(
-    bytes: &mut PageBytes,
-    layout: &Layout,
-    arrangement: &Arrangement,
-    mut put: impl FnMut(&mut PageBytes, usize, usize),
-) {
-    let nodes = arrangement.nodes.min(layout.nodes);
-    for (node, &stored) in arrangement.counts[..nodes].iter().enumerate() {
-        let line = layout.first_node_line() + node * layout.x;
-        let [(lanes, lane), (payloads, payload)] = arrays(layout, line * LINE, stored);
-        bytes[layout.root_lines() + node] = line as u8;
-        bytes[layout.root_counts() + node] = stored;
-        for slot in 0..layout.entries_of(stored) {
-            put(bytes, lanes + slot * lane, payloads + slot * payload);
-        }
-        bytes.copy_within(line * LINE..line * LINE + layout.lane, layout.root_lanes() + node * layout.lane);
-    }
-    bytes[at::NODES] = nodes as u8;
-    write_lines(bytes, layout.first_node_line() + nodes * layout.x);
-}
 
 pub(super) fn write_fence(bytes: &mut PageBytes, at: usize, key: Key<u128>) {
     key.lane.write(bytes, at);
@@ -285,7 +111,7 @@ pub(super) fn write_fence(bytes: &mut PageBytes, at: usize, key: Key<u128>) {
 }
 
 /// Records how many lines are used, for us and (as `pd_lower`) for the server.
-fn write_lines(bytes: &mut PageBytes, lines: usize) {
+pub(super) fn write_lines(bytes: &mut PageBytes, lines: usize) {
     bytes[at::LINES] = lines as u8;
     let upper = read_u16(bytes, at::PD_UPPER) as usize;
     write_server_header(bytes, lines * LINE, upper);
@@ -302,14 +128,6 @@ pub(super) fn write_server_header(bytes: &mut PageBytes, lower: usize, upper: us
 pub(super) fn write_special(bytes: &mut PageBytes, build_id: u64) {
     write_u32(bytes, PAGE_SIZE - SPECIAL, build_id as u32);
     write_u16(bytes, PAGE_SIZE - 2, PAGE_ID);
-}
-
-/// The two arrays of a node that starts at a byte: where each begins, and how far its elements are apart.
-fn arrays(layout: &Layout, start: usize, stored: u8) -> [(usize, usize); 2] {
-    match stored & RUN == 0 {
-        true => [(start, layout.lane), (start + layout.node_payload(), layout.payload)],
-        false => [(start, 0), (start + layout.lane, layout.payload)],
-    }
 }
 
 impl<'a> PageMut<'a> {
@@ -348,12 +166,23 @@ impl<'a> PageMut<'a> {
 
     /// The two arrays of a node.
     fn arrays(&self, node: usize) -> [(usize, usize); 2] {
-        arrays(&self.layout, self.start(node), self.stored_count(node))
+        self.layout.arrays(self.start(node), self.stored_count(node))
     }
 
     fn start(&self, node: usize) -> usize {
-        let line = self.bytes[self.layout.root_lines() + node] as usize;
-        line.clamp(self.layout.first_node_line(), END_LINE - self.layout.x) * LINE
+        self.layout.node_start(self.bytes[self.layout.root_lines() + node])
+    }
+
+    /// The lane stored at a byte, as many bits as it has.
+    fn lane(&self, at: usize) -> u128 {
+        let mut lane = [0; 16];
+        lane[..self.layout.lane].copy_from_slice(&self.bytes[at..at + self.layout.lane]);
+        u128::from_le_bytes(lane)
+    }
+
+    /// What the entries of a run have in common.
+    fn head(&self, node: usize) -> &[u8] {
+        &self.bytes[self.start(node)..][..self.layout.head()]
     }
 
     fn write(&mut self, at: usize, bytes: &[u8]) {
@@ -375,7 +204,7 @@ impl<'a> PageMut<'a> {
             }
         }
         if flag != 0 && count == 0 {
-            self.clear(self.start(node), self.layout.lane);
+            self.clear(self.start(node), self.layout.head());
         }
         self.set_byte(self.layout.root_counts() + node, if count == 0 { 0 } else { count as u8 | flag });
     }
@@ -464,12 +293,20 @@ impl<'a> PageMut<'a> {
         };
         let count = self.count(node);
         self.shift(node, slot, slot + 1, count - slot);
-        let [(lanes, lane_size), (payloads, payload)] = self.arrays(node);
-        self.write(lanes + slot * lane_size, &lane.to_le_bytes()[..lane_size]);
-        let payload_at = payloads + slot * payload;
-        write_payload(self.bytes, &self.layout, payload_at, tail, child, cell);
-        self.ranges.add(payload_at, self.layout.payload);
+        let spot = self.layout.spot(self.start(node), self.stored_count(node), slot);
+        if self.is_run(node) {
+            // All but the tail is there.
+            tail.write(self.bytes, spot.tail);
+            self.ranges.add(spot.tail, Tail::SIZE);
+        } else {
+            self.write(spot.lane, &lane.to_le_bytes()[..self.layout.lane]);
+            write_payload(self.bytes, &self.layout, spot, tail, child, cell);
+            self.ranges.add(spot.tail, self.layout.payload);
+        }
         self.set_count(node, count + 1);
+        if slot == 0 && node > 0 && lane < self.lane(self.separator_at(node)) {
+            self.copy_separator(node);
+        }
     }
 
     /// Adds a cell below the others and says where it begins.
@@ -488,9 +325,9 @@ impl<'a> PageMut<'a> {
         self.add_node(node + 1, separator);
         if self.is_run(node) && moved > 0 {
             self.set_byte(self.layout.root_counts() + node + 1, RUN);
-            let (from, to) = (self.start(node), self.start(node + 1));
-            self.bytes.copy_within(from..from + self.layout.lane, to);
-            self.ranges.add(to, self.layout.lane);
+            let (from, to, head) = (self.start(node), self.start(node + 1), self.layout.head());
+            self.bytes.copy_within(from..from + head, to);
+            self.ranges.add(to, head);
         }
         self.copy_entries((node, keep), (node + 1, 0), moved);
         self.set_count(node, keep);
@@ -514,50 +351,43 @@ impl<'a> PageMut<'a> {
         self.copy_separator(left + 1);
     }
 
-    /// Makes a run of a node whose entries all have the same lane.
+    /// Makes a run of a node whose entries differ in their tails alone.
     pub fn compact(&mut self, node: u8) {
         let node = node as usize;
-        let count = self.count(node);
-        let [(lanes, lane), (payloads, payload)] = self.arrays(node);
-        let length = count * payload;
-        self.bytes.copy_within(payloads..payloads + length, lanes + lane);
-        self.ranges.add(lanes + lane, length);
-        self.clear(lanes + lane + length, payloads - lanes - lane);
-        self.set_byte(self.layout.root_counts() + node, count as u8 | RUN);
+        let (old, start, stored) = (*self.bytes, self.start(node), self.stored_count(node));
+        self.clear(start, self.layout.node_size());
+        self.set_byte(self.layout.root_counts() + node, stored | RUN);
+        for slot in 0..self.count(node) {
+            let [from, to] = [stored, stored | RUN].map(|stored| self.layout.spot(start, stored, slot));
+            self.layout.copy_entry(&old, from, self.bytes, to);
+        }
+    }
+
+    /// Where the separator of a node is.
+    fn separator_at(&self, node: usize) -> usize {
+        self.layout.root_lanes() + node * self.layout.lane
     }
 
     /// Makes the separator of a node the lane of its first entry.
     fn copy_separator(&mut self, node: usize) {
-        let start = self.start(node);
-        let separator = self.layout.root_lanes() + node * self.layout.lane;
+        let (start, separator) = (self.start(node), self.separator_at(node));
         self.bytes.copy_within(start..start + self.layout.lane, separator);
         self.ranges.add(separator, self.layout.lane);
     }
 
-    /// Spreads the entries evenly over all nodes the page has room for, and closes the gaps between cells. With runs some
-    /// nodes stay free.
-    pub fn repack(&mut self) {
-        let (old, layout, total) = (*self.bytes, self.layout, self.entries());
-        let mut before = PageMutView { bytes: &old, layout: &layout, node: 0, slot: 0 };
-        let arrangement = if (0..self.nodes()).any(|node| self.is_run(node)) {
-            let mut walk = before;
-            let lanes: [usize; MAX_PAGE_ENTRIES] =
-                core::array::from_fn(|at| if at < total { walk.next().0 } else { 0 });
-            let lanes = lanes[..total.min(MAX_PAGE_ENTRIES)].iter().map(|&at| &old[at..at + layout.lane]);
-            // A damaged page may have more than fits.
-            let Some(arrangement) = Arrangement::of(&layout, lanes, |free| free / 2) else { return };
-            arrangement
-        } else {
-            Arrangement::even(&layout, total, repacked_nodes(&old, &layout, total, 0).unwrap_or(layout.nodes))
-        };
+    /// Distributes the entries anew, as runs and spread over the nodes that there is room for, and closes the gaps between
+    /// cells: so that there is room for another of so many bytes.
+    pub fn repack(&mut self, cell: u16) {
+        let (old, layout) = (*self.bytes, self.layout);
+        // The change was planned, so it is possible unless it is applied to another page.
+        let Some(arrangement) = arrange::repacked(&old, &layout, cell.into()) else { return };
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         let mut cells = long::Mover::new(&old, self.bytes, &layout);
-        lay_out(self.bytes, &layout, &arrangement, |bytes, lane_at, payload_at| {
-            let (lane_from, payload_from) = before.next();
-            bytes[lane_at..lane_at + layout.lane].copy_from_slice(&old[lane_from..lane_from + layout.lane]);
-            bytes[payload_at..payload_at + layout.payload]
-                .copy_from_slice(&old[payload_from..payload_from + layout.payload]);
-            cells.take_along(bytes, payload_at);
+        let mut before = arrange::spots(&old, &layout);
+        arrange::lay_out(self.bytes, &layout, &arrangement, |bytes, spot| {
+            let Some(from) = before.next() else { return };
+            layout.copy_entry(&old, from, bytes, spot);
+            cells.take_along(bytes, spot);
         });
         self.ranges.add_whole_page();
     }
@@ -592,9 +422,9 @@ impl<'a> PageMut<'a> {
 
     /// Points an inner entry at another child.
     pub fn set_child(&mut self, place: Position, child: Block) {
-        let payload = self.start(place.node as usize) + self.layout.node_payload();
-        let at = payload + place.slot as usize * self.layout.payload + Tail::SIZE;
-        self.write(at, &child.to_le_bytes());
+        let (node, slot) = (place.node as usize, place.slot as usize);
+        let spot = self.layout.spot(self.start(node), self.stored_count(node), slot);
+        self.write(spot.more, &child.to_le_bytes());
     }
 
     /// Sets the left sibling.
@@ -626,16 +456,21 @@ impl<'a> PageMut<'a> {
     }
 
     /// Whether inserting at `place` is possible.
-    pub fn can_insert(&self, place: Position, cell: Cell<'_>) -> bool {
+    pub fn can_insert(&self, place: Position, lane: u128, cell: Cell<'_>) -> bool {
         let (node, slot) = (place.node as usize, place.slot as usize);
-        let (cell, lines) = match cell {
-            Cell::New { rest, extra } => (long::cell_length(&self.layout, rest.len(), extra.len()), self.lines()),
-            _ => (0, self.lines()),
-        };
-        let lines = if self.nodes() == 0 { self.layout.first_node_line() + self.layout.x } else { lines };
-        ((self.nodes() == 0 && node == 0 && slot == 0)
-            || (node < self.nodes() && slot <= self.count(node) && !self.is_full(node)))
-            && lines * LINE + cell <= space_end(self.bytes, &self.layout)
+        let is_first = self.nodes() == 0 && (node, slot) == (0, 0);
+        let lines = if is_first { self.layout.first_node_line() + self.layout.x } else { self.lines() };
+        let has_slot = || node < self.nodes() && slot <= self.count(node) && !self.is_full(node);
+        (is_first || has_slot() && (!self.is_run(node) || self.is_in_run(node, lane, cell)))
+            && lines * LINE + cell.size(&self.layout) <= space_end(self.bytes, &self.layout)
+    }
+
+    /// Whether an entry differs from those of a run in its tail alone.
+    fn is_in_run(&self, node: usize, lane: u128, cell: Cell<'_>) -> bool {
+        let (lane_at, layout) = (self.start(node), &self.layout);
+        let own =
+            if layout.kind.is_prefix() { read_u16(self.bytes, lane_at + layout.lane + layout.cell_at()) } else { 0 };
+        self.lane(lane_at) == lane && cell.at() == Some(own)
     }
 
     /// Whether the node exists.
@@ -655,20 +490,22 @@ impl<'a> PageMut<'a> {
     /// Whether the node and its right neighbour can share their entries.
     pub fn can_balance(&self, left: u8) -> bool {
         let (left, right) = (left as usize, left as usize + 1);
-        let lane = |node: usize| {
-            let start = self.start(node);
-            self.is_run(node).then(|| &self.bytes[start..start + self.layout.lane])
-        };
-        right < self.nodes() && lane(left) == lane(right)
+        let head = |node: usize| self.is_run(node).then(|| self.head(node));
+        right < self.nodes() && head(left) == head(right)
+    }
+
+    /// Whether it is worth it to distribute the entries anew.
+    pub fn can_repack(&self, cell: u16) -> bool {
+        arrange::repacked(self.bytes, &self.layout, cell.into()).is_some()
     }
 
     /// Whether the node can become a run.
     pub fn can_compact(&self, node: u8) -> bool {
-        let has_entries = self.has_node(node) && self.layout.run > 0 && !self.is_run(node as usize);
-        has_entries && {
-            let [(lanes, lane), _] = self.arrays(node as usize);
-            let mut all = self.bytes[lanes..lanes + self.count(node as usize) * lane].chunks_exact(lane);
-            all.next().is_some_and(|first| all.all(|other| other == first))
+        let (bytes, layout) = (&*self.bytes, &self.layout);
+        self.has_node(node) && layout.run > 0 && !self.is_run(node as usize) && {
+            let (start, stored) = (self.start(node as usize), self.stored_count(node as usize));
+            let spots = (0..self.count(node as usize)).map(|slot| layout.spot(start, stored, slot));
+            arrange::repeats(spots.map(|spot| spot.head(bytes, layout))).skip(1).all(|repeats| repeats)
         }
     }
 
@@ -677,36 +514,5 @@ impl<'a> PageMut<'a> {
         let has_entries = self.has_node(node) && keep as usize <= self.count(node as usize);
         let end = space_end(self.bytes, &self.layout);
         has_entries && self.nodes() < self.layout.nodes && (self.lines() + self.layout.x) * LINE <= end
-    }
-
-    /// Entries in the page.
-    pub fn entries(&self) -> usize {
-        (0..self.nodes()).map(|node| self.count(node)).sum()
-    }
-}
-
-/// Walks the places of a page's entries.
-#[derive(Clone, Copy)]
-struct PageMutView<'a> {
-    bytes: &'a PageBytes,
-    layout: &'a Layout,
-    node: usize,
-    slot: usize,
-}
-
-impl PageMutView<'_> {
-    /// Where the next entry's lane and payload are.
-    fn next(&mut self) -> (usize, usize) {
-        let nodes = (self.bytes[at::NODES] as usize).min(self.layout.nodes);
-        let stored = |node: usize| self.bytes[self.layout.root_counts() + node];
-        while self.node + 1 < nodes && self.slot >= self.layout.entries_of(stored(self.node)) {
-            (self.node, self.slot) = (self.node + 1, 0);
-        }
-        let line = self.bytes[self.layout.root_lines() + self.node] as usize;
-        let start = line.clamp(self.layout.first_node_line(), END_LINE - self.layout.x) * LINE;
-        let slot = self.slot.min(self.layout.room_of(stored(self.node)).saturating_sub(1));
-        let [(lanes, lane), (payloads, payload)] = arrays(self.layout, start, stored(self.node));
-        self.slot += 1;
-        (lanes + slot * lane, payloads + slot * payload)
     }
 }

@@ -1,5 +1,6 @@
 //! Key spaces: what a page needs to know of its keys. Exact lanes are a key space each; [`Long`] is that of byte strings.
 
+use super::arrange::Arrangement;
 use super::*;
 use core::cmp::Ordering;
 use core::fmt::Debug;
@@ -11,6 +12,27 @@ pub enum Side {
     Low,
     /// Exclusive.
     High,
+}
+
+/// Where a page is to be split.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Aim {
+    /// So much of it is for the left page, in percent, or nearly.
+    pub left: usize,
+    /// If entries with the same key have to be parted: before the one with this index.
+    pub parting: Option<usize>,
+}
+
+/// Places between the entries of a page around its middle, nearest first.
+pub(super) fn outward(middle: usize, reach: usize, total: usize) -> impl Iterator<Item = usize> {
+    let places = (0..=reach).flat_map(move |far| [middle.checked_sub(far), Some(middle + far)]);
+    places.flatten().filter(move |place| (1..total).contains(place))
+}
+
+/// How far from where a leaf is to be split it is looked for a place where the key changes. Rows of a key come behind
+/// those there are if the table grows: parted, the first ones' page would never be full.
+pub(super) fn reach_of_changes(level: u8, total: usize) -> usize {
+    if level == 0 { total * 3 / 8 } else { total / 16 }
 }
 
 /// What keys are, and how pages hold and compare them. `u32`, `u64` and `u128` are key spaces, of keys that are lanes.
@@ -75,32 +97,27 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     fn lane_in(key: Self::Key<'_>, page: &Page<'_, Self>) -> core::result::Result<Self::Lane, Ordering>;
     /// Whether the place is before all entries of its lane.
     fn begins_lane(key: Self::Key<'_>) -> bool;
-    /// How the place is ordered against the entry with the same lane whose payload is at this byte.
-    fn compare_tied(key: Self::Key<'_>, page: &Page<'_, Self>, payload_at: usize) -> Ordering;
+    /// How the place is ordered against the entry in a slot of a node, where their lanes are the same.
+    fn compare_tied(key: Self::Key<'_>, node: &Node<'_, Self>, slot: usize) -> Ordering;
+    /// What breaks the place's ties with entries that have the same key.
+    fn tail(key: Self::Key<'_>) -> Tail;
     /// How the place is ordered against an entry.
     fn compare_entry(key: Self::Key<'_>, entry: &Entry<'_, Self>) -> Ordering;
-    /// The key of the entry with this lane and its payload at this byte.
-    fn stored<'a>(page: &Page<'a, Self>, lane: Self::Lane, payload_at: usize) -> Self::Stored<'a>;
+    /// The key of the entry in a slot of a node.
+    fn stored<'a>(node: &Node<'a, Self>, slot: usize) -> Self::Stored<'a>;
 
-    /// Bytes that an entry would take in a page beside its slot; fewer if an equal one is beside `place`.
-    fn cell_size(page: &Page<'_, Self>, place: Option<Position>, entry: &Entry<'_, Self>) -> usize;
-    /// The edit that puts an entry at `place`, where there is a free slot. Beside `found`, if given, an equal entry may
-    /// be, where it is before that.
-    fn insert_edit<'e>(
-        page: &Page<'_, Self>,
-        found: Option<Position>,
-        place: Position,
-        entry: &Entry<'e, Self>,
-    ) -> Edit<'e>;
-    /// The separator of a new in-page node that begins with an entry from outside the page.
-    fn separator(page: &Page<'_, Self>, entry: &Entry<'_, Self>) -> Self::Lane;
-    /// Where to split a page whose entries are to be these, and the fence between the halves: near the middle, or with
-    /// `fill` percent in the left page, there where the fence is short.
+    /// What an entry from outside that belongs at `place` has in a page beside its tail: its lane and its cell, which is
+    /// that of an equal entry if one is beside the place.
+    fn parts<'e>(page: &Page<'_, Self>, place: Position, entry: &Entry<'e, Self>) -> (Self::Lane, Cell<'e>);
+    /// Whether entries of a page have the same key, their tails aside.
+    fn is_same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
+    /// Where to split a page whose entries are to be these, and the fence between the halves: near the place aimed at,
+    /// there where the fence is short.
     fn choose_split<'a>(
         page: &Page<'a, Self>,
         entries: impl Iterator<Item = Entry<'a, Self>> + Clone,
         total: usize,
-        fill: Option<usize>,
+        aim: Aim,
         order: Self::Order<'_>,
         fence: &mut Self::Kept,
     ) -> usize;
@@ -236,69 +253,51 @@ impl<L: Lane> KeySpace for L {
     }
 
     #[inline(always)]
-    fn compare_tied(key: Key<L>, page: &Page<'_, L>, payload_at: usize) -> Ordering {
-        key.tail.cmp(&Tail::read(page.bytes, payload_at).position())
+    fn compare_tied(key: Key<L>, node: &Node<'_, L>, slot: usize) -> Ordering {
+        key.tail.cmp(&node.tail(slot).position())
     }
 
     #[inline(always)]
-    fn stored<'a>(_page: &Page<'a, L>, lane: L, _payload_at: usize) -> L {
-        lane
+    fn tail(key: Key<L>) -> Tail {
+        key.tail
+    }
+
+    #[inline(always)]
+    fn stored<'a>(node: &Node<'a, L>, slot: usize) -> L {
+        node.lane(slot)
     }
 
     fn compare_entry(key: Key<L>, entry: &Entry<'_, L>) -> Ordering {
         key.cmp(&entry.key())
     }
 
-    fn cell_size(_page: &Page<'_, L>, _place: Option<Position>, _entry: &Entry<'_, L>) -> usize {
-        0
+    fn parts<'e>(_page: &Page<'_, L>, _place: Position, entry: &Entry<'e, L>) -> (L, Cell<'e>) {
+        (entry.key, Cell::None)
     }
 
-    fn insert_edit<'e>(
-        _page: &Page<'_, L>,
-        _found: Option<Position>,
-        place: Position,
-        entry: &Entry<'e, L>,
-    ) -> Edit<'e> {
-        Edit::Insert { place, lane: entry.key.to_u128(), tail: entry.tail, child: entry.child, cell: Cell::None }
+    fn is_same_key(a: &L, b: &L) -> bool {
+        a == b
     }
 
-    fn separator(_page: &Page<'_, L>, entry: &Entry<'_, L>) -> L {
-        entry.key
-    }
-
-    /// Near the middle where the lane changes, if it does, so that equal keys stay together and a search for a key goes
-    /// straight to it.
+    /// Where the lane changes, if it does, so that equal keys stay together and a search for a key goes straight to it.
     fn choose_split<'a>(
         page: &Page<'a, L>,
         entries: impl Iterator<Item = Entry<'a, L>> + Clone,
         total: usize,
-        fill: Option<usize>,
+        aim: Aim,
         (): (),
         fence: &mut Key<L>,
     ) -> usize {
-        let middle = fill.map_or(total / 2, |fill| total * fill / 100).clamp(1, total - 1);
-        let reach = total / 16;
-        let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
-        let mut best: Option<usize> = None;
-        let mut previous: Option<L> = None;
-        for (index, entry) in entries.clone().enumerate().skip(from - 1).take(to - from + 2) {
-            let changes = previous.is_some_and(|lane| lane < entry.key);
-            if changes && best.is_none_or(|b| index.abs_diff(middle) < b.abs_diff(middle)) {
-                best = Some(index);
-            }
-            previous = Some(entry.key);
-        }
-        let mut keep = best.unwrap_or(middle);
-        if total > page.layout.page_entries() {
-            // Runs hold more than other nodes: half of the entries may take more than half of the nodes.
-            let fits = |from: usize, count: usize| {
-                let lanes = entries.clone().map(|entry| entry.key).skip(from).take(count);
-                edit::Arrangement::of(page.layout, lanes, |_| 0).is_some()
-            };
-            let nearest = (0..total).flat_map(|far| [keep.saturating_sub(far), keep + far]);
-            let sound = |keep: &usize| (1..total).contains(keep) && fits(0, *keep) && fits(*keep, total - keep);
-            keep = nearest.into_iter().find(sound).unwrap_or(keep);
-        }
+        let lanes = || entries.clone().map(|entry| entry.key);
+        let mut repeated = [false; MAX_PAGE_ENTRIES + 1];
+        repeats(lanes()).zip(&mut repeated).for_each(|(repeats, place)| *place = repeats);
+        let middle = (total * aim.left / 100).clamp(1, total - 1);
+        // Runs hold more than other nodes: half of the entries may take more than half of the nodes.
+        let fits = |from: usize, to: usize| page.layout.holds(to - from, repeated[from..to].iter().copied(), 0);
+        let sound = |keep: &usize| fits(0, *keep) && fits(*keep, total);
+        let changes = outward(middle, reach_of_changes(page.level(), total), total).filter(|&place| !repeated[place]);
+        let mut places = changes.chain(aim.parting).chain(outward(middle, total, total));
+        let keep = places.find(sound).unwrap_or(middle);
         let mut around = entries.skip(keep - 1);
         if let (Some(last), Some(next)) = (around.next(), around.next()) {
             *fence = next.fence(page.level(), &last);
@@ -316,13 +315,13 @@ impl<L: Lane> KeySpace for L {
         let mut bytes = edit::new_page(geometry, links);
         edit::write_fence(&mut bytes, at::LOW, links.low.erase());
         edit::write_fence(&mut bytes, at::HIGH, links.high.erase());
-        let spread = links.level == 0 && is_link(links.right);
-        let share = |free: usize| if spread { free } else { 0 };
-        let arrangement = edit::Arrangement::of(&layout, entries.clone().take(total).map(|entry| entry.key), share)?;
-        edit::lay_out(&mut bytes, &layout, &arrangement, |bytes, lane_at, payload_at| {
+        let lanes = entries.clone().take(total).map(|entry| entry.key);
+        let packed = Arrangement::packed(&layout, repeats(lanes))?.beside(&layout, 0)?;
+        let arrangement = if links.is_spread() { packed.spread(&layout, 0, 0) } else { packed };
+        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, spot| {
             if let Some(entry) = entries.next() {
-                entry.key.write(bytes, lane_at);
-                edit::write_payload(bytes, &layout, payload_at, entry.tail, entry.child, 0);
+                entry.key.write(bytes, spot.lane);
+                edit::write_payload(bytes, &layout, spot, entry.tail, entry.child, 0);
             }
         });
         Some(bytes)

@@ -1,7 +1,8 @@
 //! Pages of keys that are byte strings: lanes are the bytes after what all keys of the page begin with, and what does
 //! not fit there lies in *cells* at the page's end, which grow towards the in-page tree.
 
-use super::edit::{Arrangement, SPACE_END};
+use super::arrange::{Arrangement, Spot};
+use super::edit::SPACE_END;
 use super::*;
 use crate::key::long::{HEAD, Kept, LongKey, LongOrder, MOST_PARTS, Stored, front_order};
 
@@ -143,7 +144,7 @@ impl Copies {
     #[inline]
     pub fn set(&mut self, at: usize, node: &Node<'_, Long>, slot: usize) -> bool {
         self.lanes[at] = node.lane(slot);
-        let from = node.page.cell_of(node.tail_at(slot));
+        let from = node.cell(slot);
         if from != self.last.0 {
             let Some((rest, extra)) = checked_cell(node.page.bytes, node.page.layout, from) else { return false };
             let length = cell_length(node.page.layout, rest.len(), extra.len());
@@ -200,7 +201,7 @@ pub(super) fn live_cells(bytes: &PageBytes, layout: &Layout) -> usize {
     for number in 0..page.nodes() {
         let node = page.node(number);
         for slot in 0..node.len() {
-            let at = page.cell_of(node.tail_at(slot));
+            let at = node.cell(slot);
             if at != previous {
                 sum += stored_length(bytes, layout, at);
                 previous = at;
@@ -240,10 +241,10 @@ impl<'o> Mover<'o> {
         write_u16(bytes, reference, self.last.1);
     }
 
-    /// Moves the cell that the payload at this byte refers to.
-    pub fn take_along(&mut self, bytes: &mut PageBytes, payload_at: usize) {
+    /// Moves the cell of an entry.
+    pub fn take_along(&mut self, bytes: &mut PageBytes, spot: Spot) {
         if self.layout.kind.is_prefix() {
-            self.move_cell(bytes, payload_at + self.layout.cell_at());
+            self.move_cell(bytes, spot.more + self.layout.cell_at());
         }
     }
 }
@@ -256,19 +257,13 @@ impl<'a> Page<'a, Long> {
         &low[..(read_u16(self.bytes, long_at::PREFIX) as usize).min(low.len())]
     }
 
-    #[inline]
-    fn cell_of(&self, payload_at: usize) -> u16 {
-        read_u16(self.bytes, payload_at + self.layout.cell_at())
-    }
-
-    /// The cell of an equal entry beside `place`.
+    /// The cell of an equal entry beside `place`, of one in the same node rather than in the next.
     fn shared_cell(&self, place: Position, lane: u64, rest: &[u8], extra: &[u8]) -> Option<u16> {
-        let here = (self.level() == 0).then_some(place);
-        let beside = [here.map(|place| self.settle(place)), here.and_then(|place| self.previous(place))];
+        let (behind, before) = (Some(self.settle(place)), self.previous(place));
+        let beside = if behind == Some(place) { [behind, before] } else { [before, behind] };
         beside.into_iter().flatten().filter(|at| self.entry(*at).is_some()).find_map(|at| {
-            let node = self.node(at.node as usize);
-            let cell_at = self.cell_of(node.tail_at(at.slot as usize));
-            let same = node.lane(at.slot as usize) == lane && cell(self.bytes, self.layout, cell_at) == (rest, extra);
+            let (found, cell_at) = self.node(at.node as usize).head(at.slot as usize);
+            let same = found == lane && cell(self.bytes, self.layout, cell_at) == (rest, extra);
             (same && cell_at != 0).then_some(cell_at)
         })
     }
@@ -490,10 +485,16 @@ impl KeySpace for Long {
     }
 
     #[inline]
-    fn compare_tied(key: LongKey<'_>, page: &Page<'_, Long>, payload_at: usize) -> Ordering {
-        let (rest, extra) = cell(page.bytes, page.layout, page.cell_of(payload_at));
+    fn compare_tied(key: LongKey<'_>, node: &Node<'_, Long>, slot: usize) -> Ordering {
+        let page = &node.page;
+        let (rest, extra) = cell(page.bytes, page.layout, node.cell(slot));
         let skip = read_u16(page.bytes, long_at::PREFIX) as usize + HEAD;
-        key.compare_rest(skip, rest, extra, Tail::read(page.bytes, payload_at))
+        key.compare_rest(skip, rest, extra, node.tail(slot))
+    }
+
+    #[inline]
+    fn tail(key: LongKey<'_>) -> Tail {
+        key.tail
     }
 
     fn compare_entry(key: LongKey<'_>, entry: &Entry<'_, Long>) -> Ordering {
@@ -501,77 +502,71 @@ impl KeySpace for Long {
     }
 
     #[inline]
-    fn stored<'a>(page: &Page<'a, Long>, lane: u64, payload_at: usize) -> Stored<'a> {
-        let (rest, extra) = cell(page.bytes, page.layout, page.cell_of(payload_at));
-        Stored { prefix: page.prefix(), head: lane, rest, extra }
+    fn stored<'a>(node: &Node<'a, Long>, slot: usize) -> Stored<'a> {
+        let page = &node.page;
+        let (rest, extra) = cell(page.bytes, page.layout, node.cell(slot));
+        Stored { prefix: page.prefix(), head: node.lane(slot), rest, extra }
     }
 
-    fn cell_size(page: &Page<'_, Long>, place: Option<Position>, entry: &Entry<'_, Long>) -> usize {
-        let (lane, rest) = page.split_key(entry);
-        let shared = place.and_then(|place| page.shared_cell(place, lane, rest, entry.key.extra));
-        if shared.is_some() { 0 } else { cell_length(page.layout, rest.len(), entry.key.extra.len()) }
-    }
-
-    fn insert_edit<'e>(
-        page: &Page<'_, Long>,
-        found: Option<Position>,
-        place: Position,
-        entry: &Entry<'e, Long>,
-    ) -> Edit<'e> {
+    fn parts<'e>(page: &Page<'_, Long>, place: Position, entry: &Entry<'e, Long>) -> (u64, Cell<'e>) {
         let (lane, rest) = page.split_key(entry);
         let extra = entry.key.extra;
-        let cell = match found.and_then(|found| page.shared_cell(found, lane, rest, extra)) {
-            Some(at) => Cell::Shared(at),
-            None if rest.len() + extra.len() == 0 => Cell::None,
-            None => Cell::New { rest, extra },
-        };
-        Edit::Insert { place, lane: lane.into(), tail: entry.tail, child: entry.child, cell }
+        if rest.len() + extra.len() == 0 {
+            return (lane, Cell::None);
+        }
+        let shared = if page.level() == 0 { page.shared_cell(place, lane, rest, extra) } else { None };
+        (lane, shared.map_or(Cell::New { rest, extra }, Cell::Shared))
     }
 
-    fn separator(page: &Page<'_, Long>, entry: &Entry<'_, Long>) -> u64 {
-        page.split_key(entry).0
+    fn is_same_key(a: &Stored<'_>, b: &Stored<'_>) -> bool {
+        a.is_same(b)
     }
 
     fn choose_split<'a>(
         page: &Page<'a, Long>,
         entries: impl Iterator<Item = Entry<'a, Long>> + Clone,
         total: usize,
-        fill: Option<usize>,
+        aim: Aim,
         order: Option<LongOrder<'_>>,
         fence: &mut Kept,
     ) -> usize {
         let (layout, level) = (page.layout, page.level());
-        // Before each entry: the cells of those before it, as large as they are under the page's own prefix. And what
-        // each would take more that shares a cell.
+        // Before each entry: the cells of those before it, as large as they are under the page's own prefix, and the bytes
+        // of nodes. And what each would take more that shares a cell.
         let mut cells = [0usize; MAX_PAGE_ENTRIES + 2];
+        let mut slots = [0usize; MAX_PAGE_ENTRIES + 2];
         let mut saved = [0usize; MAX_PAGE_ENTRIES + 1];
+        let mut repeated = [false; MAX_PAGE_ENTRIES + 1];
         let total = total.min(MAX_PAGE_ENTRIES + 1);
-        let mut measure = Measure { layout: *layout, prefix: page.prefix().len(), previous: None };
+        let mut measure = Measure::new(layout, page.prefix().len());
         for (index, entry) in entries.clone().take(total).enumerate() {
-            let cell = measure.cell(&entry);
+            let cell;
+            (repeated[index], cell) = measure.next(&entry);
             saved[index] = measure.own(&entry) - cell;
             cells[index + 1] = cells[index] + cell;
         }
-        let slot = layout.lane + layout.payload;
-        let weight = |index: usize| cells[index] + index * slot;
-        let wanted = weight(total) * fill.unwrap_or(50) / 100;
+        let packed = Arrangement::packed(layout, repeated[..total].iter().copied());
+        for (index, size) in packed.iter().flat_map(|packed| packed.sizes(layout)).enumerate() {
+            slots[index + 1] = slots[index] + size;
+        }
+        let weight = |index: usize| cells[index] + slots[index];
+        let wanted = weight(total) * aim.left / 100;
         let middle = (1..total).find(|&index| weight(index) >= wanted).unwrap_or(total - 1).clamp(1, total - 1);
         let fences = [page.low(), page.high()].map(|f| cell_length(layout, f.key.normal_length(), f.key.extra.len()));
         let fits = |index: usize, separator: usize| {
-            let half = |entries: usize, cells: usize, fence: usize| {
-                layout.has_room(entries, cells + fence + separator + 4, 100)
+            let half = |from: usize, to: usize, cells: usize| {
+                layout.holds(to - from, repeated[from..to].iter().copied(), cells + separator + 4)
             };
-            half(index, cells[index], fences[0])
-                && half(total - index, cells[total] - cells[index] + saved[index], fences[1])
+            half(0, index, cells[index] + fences[0])
+                && half(index, total, cells[total] - cells[index] + saved[index] + fences[1])
         };
-        let reach = (total / 16).max(1);
-        let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
-        let mut best: Option<(usize, usize)> = None;
-        for pass in [from..=to, 1..=total - 1] {
+        // The place with the shortest fence, of those at which both halves fit.
+        let shortest = |reach: usize| {
+            let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
+            let mut best: Option<(usize, usize)> = None;
             let mut previous: Option<Entry<'a, Long>> = None;
-            for (index, entry) in entries.clone().enumerate().skip(pass.start() - 1).take(pass.end() - pass.start() + 2)
-            {
-                if let Some(previous) = previous.filter(|_| index >= *pass.start()) {
+            for (index, entry) in entries.clone().enumerate().skip(from - 1).take(to - from + 2) {
+                if let Some(previous) = previous.filter(|_| index >= from) {
                     let length = Separator::between(&previous, &entry, level).length(&entry);
                     let rank = (length, index.abs_diff(middle));
                     let is_better = best.is_none_or(|(at, best)| rank < (best, at.abs_diff(middle)));
@@ -581,11 +576,21 @@ impl KeySpace for Long {
                 }
                 previous = Some(entry);
             }
-            if best.is_some() {
-                break;
-            }
-        }
-        let keep = best.map_or(middle, |(index, _)| index);
+            best.map(|(index, _)| index)
+        };
+        let sound = |index: &usize| {
+            let mut around = entries.clone().skip(index - 1);
+            let pair = around.next().zip(around.next());
+            pair.is_some_and(|(last, first)| fits(*index, Separator::between(&last, &first, level).length(&first)))
+        };
+        let near = shortest((total / 16).max(1));
+        let changes = keys::outward(middle, keys::reach_of_changes(level, total), total).filter(|&at| !repeated[at]);
+        let keep = near
+            .filter(|&index| !repeated[index])
+            .or_else(|| changes.chain(aim.parting).find(sound))
+            .or(near)
+            .or_else(|| shortest(total))
+            .unwrap_or(middle);
         let mut around = entries.skip(keep - 1);
         if let (Some(last), Some(first)) = (around.next(), around.next()) {
             set_separator(fence, &last, &first, level, order);
@@ -602,14 +607,15 @@ impl KeySpace for Long {
         let layout = *geometry.layout(links.level);
         let (low, high) = (links.low, links.high);
         let prefix = low.key.common(&high.key).min(low.key.normal_length());
-        let mut measure = Measure { layout, prefix, previous: None };
         let fences = [low, high].map(|f| cell_length(&layout, f.key.normal_length(), f.key.extra.len()));
-        let cells = fences.iter().sum::<usize>() + entries.clone().map(|entry| measure.cell(&entry)).sum::<usize>();
-        let spread = links.level == 0 && is_link(links.right);
-        let packed = layout.packed_nodes(total);
-        let nodes = if spread { layout.spread_nodes(total, cells).min(total).max(packed) } else { packed };
-        let fits = |nodes: usize| (layout.first_node_line() + nodes * layout.x) * LINE + cells <= SPACE_END;
-        let nodes = [nodes, packed].into_iter().find(|&nodes| fits(nodes)).filter(|&nodes| nodes <= layout.nodes)?;
+        let (mut measure, mut cells) = (Measure::new(&layout, prefix), fences.iter().sum::<usize>());
+        let repeats = entries.clone().take(total).map(|entry| {
+            let (repeats, cell) = measure.next(&entry);
+            cells += cell;
+            repeats
+        });
+        let packed = Arrangement::packed(&layout, repeats)?.beside(&layout, cells)?;
+        let arrangement = if links.is_spread() { packed.spread(&layout, cells, 0) } else { packed };
 
         let mut bytes = edit::new_page(geometry, links);
         let mut scratch = [0; MOST_PARTS];
@@ -622,11 +628,11 @@ impl KeySpace for Long {
         }
         let mut entries = entries;
         let mut previous: Option<(Stored<'a>, u16)> = None;
-        edit::lay_out(&mut bytes, &layout, &Arrangement::even(&layout, total, nodes), |bytes, lane_at, payload_at| {
+        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, spot| {
             let Some(entry) = entries.next() else { return };
             let mut head = [0; HEAD];
             entry.key.copy_from(prefix, &mut head);
-            u64::from_be_bytes(head).write(bytes, lane_at);
+            u64::from_be_bytes(head).write(bytes, spot.lane);
             let cell = match previous {
                 Some((key, cell)) if key.is_same(&entry.key) => cell,
                 _ => {
@@ -636,7 +642,7 @@ impl KeySpace for Long {
                 }
             };
             previous = Some((entry.key, cell));
-            edit::write_payload(bytes, &layout, payload_at, entry.tail, entry.child, cell);
+            edit::write_payload(bytes, &layout, spot, entry.tail, entry.child, cell);
         });
         Some(bytes)
     }
@@ -665,7 +671,7 @@ impl KeySpace for Long {
         verify::ensure(clean, "page header has bytes where it should be empty")?;
         for number in 0..page.nodes() {
             let node = page.node(number);
-            let sound = (0..node.len()).all(|slot| page.has_cell(page.cell_of(node.tail_at(slot))));
+            let sound = (0..node.len()).all(|slot| page.has_cell(node.cell(slot)));
             verify::ensure(sound, "entry's cell lies where no cell can be")?;
         }
         Ok(())
@@ -683,25 +689,29 @@ impl Page<'_, Long> {
     }
 }
 
-/// Adds up what cells entries take under a prefix.
+/// Says what cells entries take under a prefix.
 #[derive(Clone, Copy)]
-struct Measure<'a> {
-    layout: Layout,
+struct Measure<'a, 'l> {
+    layout: &'l Layout,
     prefix: usize,
     previous: Option<Stored<'a>>,
 }
 
-impl<'a> Measure<'a> {
-    /// Bytes of the next entry's cell; none if it shares the one before it.
-    fn cell(&mut self, entry: &Entry<'a, Long>) -> usize {
-        let shared = self.previous.is_some_and(|previous| previous.is_same(&entry.key));
+impl<'a, 'l> Measure<'a, 'l> {
+    fn new(layout: &'l Layout, prefix: usize) -> Self {
+        Measure { layout, prefix, previous: None }
+    }
+
+    /// Whether the next entry has the key of the one before it, and so its cell; and bytes of its own one if not.
+    fn next(&mut self, entry: &Entry<'a, Long>) -> (bool, usize) {
+        let repeats = self.previous.is_some_and(|previous| previous.is_same(&entry.key));
         self.previous = Some(entry.key);
-        if shared { 0 } else { self.own(entry) }
+        (repeats, if repeats { 0 } else { self.own(entry) })
     }
 
     /// Bytes of an entry's cell that it does not share.
     fn own(&self, entry: &Entry<'_, Long>) -> usize {
         let rest = entry.key.normal_length().saturating_sub(self.prefix + HEAD);
-        cell_length(&self.layout, rest, entry.key.extra.len())
+        cell_length(self.layout, rest, entry.key.extra.len())
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Reading is safe whatever the bytes are (I3): every count is clamped and every line number checked before use.
 
+mod arrange;
 mod edit;
 mod keys;
 mod long;
@@ -13,10 +14,9 @@ mod ranges;
 mod verify;
 pub mod widths;
 
-pub(crate) use edit::Filling;
-use edit::spread;
+pub(crate) use arrange::{Filling, repeats};
 pub use edit::{Cell, Links, PageMut};
-pub use keys::{KeySpace, Side};
+pub use keys::{Aim, KeySpace, Side};
 pub use long::{Copies, Long};
 pub use ranges::Ranges;
 pub use verify::Flaw;
@@ -73,7 +73,7 @@ mod at {
 const DELETED: u8 = 1;
 const INCOMPLETE: u8 = 2;
 
-/// In a node's count: all entries have the same lane, which is stored once (a *run*).
+/// In a node's count: all entries have the same lane and cell, which is stored once (a *run*).
 const RUN: u8 = 0x80;
 
 /// The level that only the meta page has.
@@ -93,7 +93,7 @@ pub struct Layout {
     fanout: usize,
     /// Entries an in-page leaf node has room for.
     capacity: usize,
-    /// Entries a run has room for; none where there are no runs.
+    /// Entries a run has room for; 0 where there are no runs.
     run: usize,
     /// In-page leaf nodes the page has room for.
     nodes: usize,
@@ -136,7 +136,8 @@ impl Layout {
         let fanout = w * LINE / (size + ROOT_PAYLOAD);
         let capacity = (x * LINE / (size + payload)).min(MAX_NODE_ENTRIES);
         let nodes = fanout.min((END_LINE - FIRST_LINE - w) / x);
-        let run = if is_leaf && !lane.is_prefix() { ((x * LINE - size) / payload).min(MAX_NODE_ENTRIES) } else { 0 };
+        let head = size + payload - Tail::SIZE;
+        let run = if is_leaf { ((x * LINE - head) / Tail::SIZE).min(MAX_NODE_ENTRIES) } else { 0 };
         let stamp = u32::from_le_bytes([FORMAT, lane.code(), w as u8, x as u8]);
         (nodes >= 2 && capacity >= 4).then_some(Layout {
             stamp,
@@ -166,12 +167,12 @@ impl Layout {
         (self.w, self.x)
     }
 
-    /// Entries a page of this layout has room for, if few of them have the same lane.
+    /// Entries a page of this layout has room for, if few of them have the same key.
     pub fn page_entries(&self) -> usize {
         self.nodes * self.capacity
     }
 
-    /// Entries a page of this layout has room for, whatever their lanes.
+    /// Entries a page of this layout has room for, whatever their keys.
     pub fn most_entries(&self) -> usize {
         self.nodes * self.capacity.max(self.run)
     }
@@ -193,42 +194,19 @@ impl Layout {
         self.payload >= Tail::SIZE + CHILD
     }
 
-    /// Where in a payload it says where the entry's cell is.
+    /// Where in a payload, counted from behind the tail, it says where the entry's cell is.
     fn cell_at(&self) -> usize {
-        self.payload - CELL
+        self.payload - Tail::SIZE - CELL
     }
 
-    /// Over how many in-page leaf nodes to spread entries whose cells take so many bytes, fences included: as many as
-    /// will be needed when the page is full of such entries.
-    fn spread_nodes(&self, total: usize, cells: usize) -> usize {
-        let space = edit::SPACE_END - self.first_node_line() * LINE;
-        let entry = self.lane + self.payload;
-        let left = space.saturating_sub(cells + total * entry);
-        let more = left * total / (total * entry + cells).max(1);
-        let most = self.nodes.min(space.saturating_sub(cells) / (self.x * LINE));
-        (total + more).div_ceil(self.capacity - 1).min(most).max(self.packed_nodes(total)).max(1)
+    /// Bytes of an entry outside a run.
+    fn entry(&self) -> usize {
+        self.lane + self.payload
     }
 
     /// Bytes of the cell of an entry with so many bytes behind its lane.
     pub fn cell_size(&self, rest: usize, extra: usize) -> usize {
         long::cell_length(self, rest, extra)
-    }
-
-    /// Whether a page has room for so many entries whose cells, and the fences', take so many bytes, if it is to be
-    /// filled to `fill` percent.
-    pub fn has_room(&self, entries: usize, cells: usize, fill: usize) -> bool {
-        let space = edit::SPACE_END - self.first_node_line() * LINE;
-        let nodes = self.packed_nodes(entries);
-        let slots = entries * (self.lane + self.payload);
-        nodes <= self.nodes
-            && entries * 100 <= self.page_entries() * fill
-            && nodes * self.x * LINE + cells <= space
-            && (slots + cells) * 100 <= space * fill
-    }
-
-    /// The fewest in-page leaf nodes that hold so many entries.
-    fn packed_nodes(&self, total: usize) -> usize {
-        total.div_ceil(self.capacity)
     }
 
     fn first_node_line(&self) -> usize {
@@ -329,14 +307,14 @@ pub enum Plan {
     Insert(Position),
     /// Split the node, leaving `keep` entries in it, then insert.
     Split { node: u8, keep: u8, then: Position },
+    /// Split a run, leaving `keep` entries in it, and insert into a new node between.
+    Part { node: u8, keep: u8 },
     /// Even out a full node with its right neighbour, then insert.
     Balance { left: u8, then: Position },
     /// Make a run of a full node, then insert.
     Compact(Position),
-    /// Distribute the page's entries evenly over all the nodes it has room for, then insert.
-    Repack { then: Position },
-    /// Distribute the entries of a page with runs so that nodes become free, then ask again.
-    Tidy,
+    /// Distribute the page's entries anew, with room for a cell of so many bytes, then ask again.
+    Repack { cell: u16 },
     /// The page itself must be split.
     Full,
 }
@@ -355,6 +333,8 @@ pub struct Node<'a, K> {
     page: Page<'a, K>,
     start: usize,
     payload: usize,
+    /// How far payloads are apart.
+    step: usize,
     count: usize,
     is_run: bool,
 }
@@ -443,13 +423,13 @@ impl<'a, K: KeySpace> Page<'a, K> {
 
     /// How much of what the page has room for is in use, from 0 to 1.
     pub fn fill(&self) -> f64 {
-        let entries = self.entries();
+        let room = |node: usize| self.layout.room_of(self.stored_count(node)).max(1);
+        let nodes: f64 = (0..self.nodes()).map(|node| self.count(node) as f64 / room(node) as f64).sum();
         if !self.layout.kind.is_prefix() {
-            return entries as f64 / self.layout.page_entries() as f64;
+            return nodes / self.layout.nodes as f64;
         }
-        let space = edit::SPACE_END - self.layout.first_node_line() * LINE;
-        let slots = entries * (self.layout.lane + self.layout.payload);
-        (slots + long::live_cells(self.bytes, self.layout)) as f64 / space as f64
+        let cells = long::live_cells(self.bytes, self.layout);
+        (nodes * self.layout.node_size() as f64 + cells as f64) / self.layout.space() as f64
     }
 
     #[inline]
@@ -468,6 +448,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.stored_count(node) & RUN != 0
     }
 
+    /// How many nodes are runs.
+    pub fn runs(&self) -> usize {
+        (0..self.nodes()).filter(|&node| self.is_run(node)).count()
+    }
+
     /// Whether a node has no free slot.
     fn is_full(&self, node: usize) -> bool {
         self.count(node) == self.layout.room_of(self.stored_count(node))
@@ -476,10 +461,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
     /// Where a node starts. A line number no node can have stands for the first node's.
     #[inline]
     fn node_start(&self, node: usize) -> usize {
-        let line = self.bytes[self.layout.root_lines() + node] as usize;
-        let first = self.layout.first_node_line();
-        let sound = line >= first && line + self.layout.x <= END_LINE;
-        (if sound { line } else { first }) * LINE
+        self.layout.node_start(self.bytes[self.layout.root_lines() + node])
     }
 
     /// A node in use.
@@ -487,9 +469,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
     pub fn node(&self, node: usize) -> Node<'a, K> {
         let start = self.node_start(node);
         let stored = self.stored_count(node);
-        let is_run = stored & RUN != 0;
-        let payload = start + if is_run { self.layout.lane } else { self.layout.node_payload() };
-        Node { page: *self, start, payload, count: self.layout.entries_of(stored), is_run }
+        let [_, (payload, step)] = self.layout.arrays(start, stored);
+        Node { page: *self, start, payload, step, count: self.layout.entries_of(stored), is_run: stored & RUN != 0 }
     }
 
     fn separator(&self, node: usize) -> K::Lane {
@@ -630,105 +611,100 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.entry(position).map(|entry| entry.child)
     }
 
-    /// Adds to a change of the page what inserting an entry from outside takes; `None` if the page itself must be split.
-    /// Whether the entry is in then: if not, there is room for it, and it takes another change.
+    /// Adds to a change of the page what inserting an entry from outside takes; `None` if the page must be repacked first,
+    /// or split.
     pub fn insertion<'e, P: Copy>(
         &self,
         key: K::Key<'_>,
         entry: &Entry<'e, K>,
         change: Change<'e, P>,
-    ) -> Option<(Change<'e, P>, bool)> {
+    ) -> Option<Change<'e, P>> {
         let found = self.locate(key);
-        let (change, found, place) = match self.plan_at(found, entry) {
-            Plan::Insert(place) => (change, Some(found), place),
-            Plan::Split { node, keep, then } => {
-                let full = self.node(node as usize);
-                let parts = (keep as usize) < full.len();
-                let separator = if parts { full.lane(keep as usize) } else { K::separator(self, entry) };
-                (change.edit(Edit::SplitNode { node, keep, separator: separator.to_u128() }), Some(found), then)
-            }
-            Plan::Balance { left, then } => (change.edit(Edit::Balance { left }), Some(found), then),
-            Plan::Compact(place) => (change.edit(Edit::Compact { node: place.node }), Some(found), place),
-            Plan::Repack { then } => (change.edit(Edit::Repack), None, then),
-            Plan::Tidy => return Some((change.edit(Edit::Repack), false)),
-            Plan::Full => return None,
+        let (lane, cell) = K::parts(self, found, entry);
+        let separator = |node: u8, keep: u8| {
+            let full = self.node(node as usize);
+            if (keep as usize) < full.len() { full.lane(keep as usize).to_u128() } else { lane.to_u128() }
         };
-        Some((change.edit(K::insert_edit(self, found, place, entry)), true))
+        let split = |node, keep| Edit::SplitNode { node, keep, separator: separator(node, keep) };
+        let (change, place) = match self.plan_at(found, lane, cell) {
+            Plan::Insert(place) => (change, place),
+            Plan::Split { node, keep, then } => (change.edit(split(node, keep)), then),
+            Plan::Part { node, keep } => {
+                let between = Edit::SplitNode { node, keep, separator: lane.to_u128() };
+                (change.edit(split(node, keep)).edit(between), after(node))
+            }
+            Plan::Balance { left, then } => (change.edit(Edit::Balance { left }), then),
+            Plan::Compact(place) => (change.edit(Edit::Compact { node: place.node }), place),
+            Plan::Repack { .. } | Plan::Full => return None,
+        };
+        let (lane, tail, child) = (lane.to_u128(), entry.tail, entry.child);
+        Some(change.edit(Edit::Insert { place, lane, tail, child, cell }))
     }
 
     /// What inserting an entry from outside the page takes.
     pub fn plan(&self, key: K::Key<'_>, entry: &Entry<'_, K>) -> Plan {
-        self.plan_at(self.locate(key), entry)
+        let place = self.locate(key);
+        let (lane, cell) = K::parts(self, place, entry);
+        self.plan_at(place, lane, cell)
     }
 
-    fn plan_at(&self, place: Position, entry: &Entry<'_, K>) -> Plan {
-        let (nodes, node, slot) = (self.nodes(), place.node as usize, place.slot as usize);
-        let (lines, cell, room) = (self.layout.x * LINE, K::cell_size(self, Some(place), entry), self.room());
-        if nodes == 0 && lines + cell <= room {
-            return Plan::Insert(place);
+    fn plan_at(&self, place: Position, lane: K::Lane, cell: Cell<'_>) -> Plan {
+        let (size, head) = (cell.size(self.layout), cell.at().map(|at| (lane, at)));
+        let plan = self.room().checked_sub(size).and_then(|room| match () {
+            () if self.is_empty() => (self.free_nodes(room) > 0).then_some(Plan::Insert(place)),
+            () if self.is_run(place.node as usize) => self.plan_in_run(place, head, room),
+            () => self.plan_in_node(place, head, room),
+        });
+        plan.unwrap_or_else(|| match arrange::repacked(self.bytes, self.layout, size) {
+            Some(_) => Plan::Repack { cell: size as u16 },
+            None => Plan::Full,
+        })
+    }
+
+    /// What takes neither a repack nor another page, where the place is in a node that is no run, and there are so
+    /// many bytes of room beside the entry's cell. `head` is all of the entry but its tail, if its cell is there.
+    fn plan_in_node(&self, place: Position, head: Option<(K::Lane, u16)>, room: usize) -> Option<Plan> {
+        let (node, slot, capacity) = (place.node as usize, place.slot as usize, self.layout.capacity);
+        if !self.is_full(node) {
+            return Some(Plan::Insert(place));
         }
-        if nodes > 0 && self.is_run(node) {
-            return self.plan_in_run(place, K::separator(self, entry));
+        if self.layout.run > 0 && head.is_some_and(|head| self.node(node).is_all(head)) {
+            return Some(Plan::Compact(place));
         }
-        if nodes > 0 && self.count(node) < self.layout.capacity && cell <= room {
-            return Plan::Insert(place);
+        if self.free_nodes(room) > 0 {
+            // Ascending keys leave full nodes behind.
+            let appends = node + 1 == self.nodes() && slot == capacity;
+            let keep = if appends { slot } else { capacity / 2 };
+            let then = if appends { after(place.node) } else { cut(place.node, slot, keep) };
+            return Some(Plan::Split { node: place.node, keep: keep as u8, then });
         }
-        if nodes > 0 && self.count(node) == self.layout.capacity {
-            if self.layout.run > 0 && self.node(node).is_of(K::separator(self, entry)) {
-                return Plan::Compact(place);
-            }
-            if nodes < self.layout.nodes && lines + cell <= room {
-                // Ascending keys leave full nodes behind.
-                let appends = node + 1 == nodes && slot == self.layout.capacity;
-                let keep = if appends { slot } else { self.layout.capacity / 2 };
-                let then =
-                    if appends { Position { node: place.node + 1, slot: 0 } } else { cut(place.node, slot, keep) };
-                return Plan::Split { node: place.node, keep: keep as u8, then };
-            }
-            if let Some(left) = self.neighbour_with_room(node).filter(|_| cell <= room) {
-                return self.balance(left, place);
-            }
-        }
-        if (0..nodes).any(|node| self.is_run(node)) {
-            return self.tidy_or_full();
-        }
-        let entries = self.entries();
-        // The cells move, so none can be shared.
-        let cell = K::cell_size(self, None, entry);
-        let Some(nodes) = edit::repacked_nodes(self.bytes, self.layout, entries, cell) else { return Plan::Full };
-        Plan::Repack { then: spread(entries, nodes, self.rank(place)) }
+        self.neighbour_with_room(node).map(|left| self.balance(left, place))
     }
 
     /// The same, where the place is in a run or at one of its ends.
-    fn plan_in_run(&self, place: Position, lane: K::Lane) -> Plan {
-        let (node, slot) = (place.node as usize, place.slot as usize);
-        let (is_same, count) = (self.node(node).lane(0) == lane, self.count(node));
-        if is_same && !self.is_full(node) {
-            return Plan::Insert(place);
+    fn plan_in_run(&self, place: Position, head: Option<(K::Lane, u16)>, room: usize) -> Option<Plan> {
+        let (node, slot, count) = (place.node as usize, place.slot as usize, self.count(place.node as usize));
+        let has_head = |node: usize| Some(self.node(node).head(0)) == head;
+        let (belongs, is_end) = (has_head(node), slot == count);
+        if belongs && !self.is_full(node) {
+            return Some(Plan::Insert(place));
         }
-        if self.nodes() == self.layout.nodes || self.layout.x * LINE > self.room() {
-            let left = self.neighbour_with_room(node).filter(|_| is_same);
-            return left.map_or_else(|| self.tidy_or_full(), |left| self.balance(left, place));
+        let (next, free) = (node + 1, self.free_nodes(room));
+        let next_has_room = is_end && next < self.nodes() && !self.is_full(next);
+        if next_has_room && (has_head(next) || !self.is_run(next) && (free == 0 || !belongs)) {
+            return Some(Plan::Insert(after(place.node)));
         }
-        match slot {
-            _ if is_same && slot < count => {
-                Plan::Split { node: place.node, keep: (count / 2) as u8, then: cut(place.node, slot, count / 2) }
+        match free {
+            0 if belongs => self.neighbour_with_room(node).map(|left| self.balance(left, place)),
+            0 => None,
+            _ if is_end => Some(Plan::Split { node: place.node, keep: place.slot, then: after(place.node) }),
+            _ if belongs => {
+                Some(Plan::Split { node: place.node, keep: (count / 2) as u8, then: cut(place.node, slot, count / 2) })
             }
-            // Another lane before the run, or anything behind it.
-            0 => Plan::Split { node: place.node, keep: 0, then: place },
-            _ => Plan::Split { node: place.node, keep: slot as u8, then: Position { node: place.node + 1, slot: 0 } },
+            _ if slot == 0 => Some(Plan::Split { node: place.node, keep: 0, then: place }),
+            1 => None,
+            _ => Some(Plan::Part { node: place.node, keep: place.slot }),
         }
-    }
-
-    /// Of a page with runs: whether it is worth it to make nodes free.
-    fn tidy_or_full(&self) -> Plan {
-        let lanes = (0..self.nodes()).flat_map(|node| {
-            let node = self.node(node);
-            (0..node.len()).map(move |slot| node.lane(slot))
-        });
-        let packed =
-            edit::Arrangement::of(self.layout, lanes, |_| 0).map_or(self.layout.nodes, |packed| packed.nodes());
-        if self.layout.nodes >= packed + self.layout.nodes.div_ceil(16) { Plan::Tidy } else { Plan::Full }
     }
 
     /// Evens out a node and its right neighbour, one of which `place` is in.
@@ -739,11 +715,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     /// The left one of a full node and the neighbour it can share entries with so that both get room. Runs share with
-    /// runs of the same lane.
+    /// runs of the same key.
     fn neighbour_with_room(&self, node: usize) -> Option<usize> {
         let most = self.layout.room_of(self.stored_count(node));
         let enough = most.saturating_sub(most.div_ceil(8).max(2));
-        let kind = |n: usize| self.is_run(n).then(|| self.node(n).lane(0));
+        let kind = |n: usize| self.is_run(n).then(|| self.node(n).head(0));
         let is_alike = |n: usize| n < self.nodes() && kind(n) == kind(node);
         let room = |n: usize| is_alike(n).then(|| self.count(n)).filter(|&count| count <= enough);
         let (left, right) = (node.checked_sub(1).and_then(room), room(node + 1));
@@ -753,6 +729,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
             (None, Some(_)) => Some(node),
             (None, None) => None,
         }
+    }
+
+    /// How many nodes can be added if they may take so many bytes.
+    fn free_nodes(&self, room: usize) -> usize {
+        (room / self.layout.node_size()).min(self.layout.nodes - self.nodes())
     }
 
     /// Unused bytes between the in-page tree and what lies at the page's end.
@@ -772,6 +753,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
             (0..node.len()).map(move |slot| node.entry(slot))
         })
     }
+}
+
+/// The first place of the node after one.
+fn after(node: u8) -> Position {
+    Position { node: node + 1, slot: 0 }
 }
 
 /// Where an insertion point `slot` lands when the first `keep` entries stay in `node` and the rest go to the next one.
@@ -843,9 +829,14 @@ impl<'a, K: KeySpace> Node<'a, K> {
         K::Lane::read(self.page.bytes, self.start + slot * K::Lane::SIZE)
     }
 
-    /// Whether all entries have the same lane, and one more of `lane` would be no exception.
-    fn is_of(&self, lane: K::Lane) -> bool {
-        self.count > 0 && self.lane(0) == lane && self.lane(self.count - 1) == lane
+    /// All but the tail of the entry in `slot`: its lane, and where its cell begins.
+    fn head(&self, slot: usize) -> (K::Lane, u16) {
+        (self.lane(slot), self.cell(slot))
+    }
+
+    /// Whether all entries have this head.
+    fn is_all(&self, head: (K::Lane, u16)) -> bool {
+        (0..self.count).all(|slot| self.head(slot) == head)
     }
 
     /// The tail of the entry in `slot`, flags included.
@@ -857,13 +848,26 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// Where in the page the tail of the entry in `slot` begins; its first byte has the flags.
     #[inline]
     pub fn tail_at(&self, slot: usize) -> usize {
-        self.payload + slot * self.page.layout.payload
+        self.payload + slot * self.step
+    }
+
+    /// Where in the page the rest of the payload of the entry in `slot` begins.
+    #[inline]
+    fn more_at(&self, slot: usize) -> usize {
+        if self.is_run { self.start + K::Lane::SIZE } else { self.tail_at(slot) + Tail::SIZE }
+    }
+
+    /// Where the cell of the entry in `slot` begins; 0 if it has none.
+    #[inline]
+    fn cell(&self, slot: usize) -> u16 {
+        let layout = self.page.layout;
+        if layout.kind.is_prefix() { read_u16(self.page.bytes, self.more_at(slot) + layout.cell_at()) } else { 0 }
     }
 
     /// The key of the entry in `slot`, less its tail.
     #[inline]
     pub fn stored(&self, slot: usize) -> K::Stored<'a> {
-        K::stored(&self.page, self.lane(slot), self.tail_at(slot))
+        K::stored(self, slot)
     }
 
     /// The entry in `slot`.
@@ -875,49 +879,63 @@ impl<'a, K: KeySpace> Node<'a, K> {
 
     #[inline]
     fn child(&self, slot: usize) -> Block {
-        read_u32(self.page.bytes, self.tail_at(slot) + Tail::SIZE)
+        read_u32(self.page.bytes, self.more_at(slot))
     }
 
     /// How `key` is ordered against the entry in `slot`.
     #[inline]
     fn compare(&self, slot: usize, key: K::Key<'_>) -> Ordering {
         match K::lane_in(key, &self.page) {
-            Ok(lane) => lane.cmp(&self.lane(slot)).then_with(|| K::compare_tied(key, &self.page, self.tail_at(slot))),
+            Ok(lane) => lane.cmp(&self.lane(slot)).then_with(|| K::compare_tied(key, self, slot)),
             Err(side) => side,
         }
     }
 
     fn starts_at_or_before(&self, lane: K::Lane, key: K::Key<'_>) -> bool {
         let first = self.lane(0);
-        first < lane || first == lane && K::compare_tied(key, &self.page, self.tail_at(0)).is_ge()
+        first < lane || first == lane && K::compare_tied(key, self, 0).is_ge()
     }
 
     /// The first slot whose entry is at or after `key`; one past the last if there is none.
     #[inline]
     fn lower_bound(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
+        if self.is_run {
+            return self.lower_bound_in_run(lane, key);
+        }
         let bytes = self.page.bytes;
-        let mut slot = match self.is_run {
-            false => K::Lane::count_less(bytes, self.start, self.count, lane),
-            true if self.lane(0) < lane => self.count,
-            true => 0,
-        };
+        let slot = K::Lane::count_less(bytes, self.start, self.count, lane);
         if K::begins_lane(key) || slot == self.count || self.lane(slot) != lane {
             return slot;
         }
-        let mut end = match self.is_run {
-            false => K::Lane::count_less_equal(bytes, self.start, self.count, lane),
-            true => self.count,
-        };
-        while slot < end {
-            let middle = (slot + end) / 2;
-            if K::compare_tied(key, &self.page, self.tail_at(middle)).is_gt() {
-                slot = middle + 1;
-            } else {
-                end = middle;
-            }
-        }
-        slot
+        let end = K::Lane::count_less_equal(bytes, self.start, self.count, lane);
+        partition(slot, end, |slot| K::compare_tied(key, self, slot).is_gt())
     }
+
+    fn lower_bound_in_run(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
+        let is_behind = |slot: usize| K::compare_tied(key, self, slot).is_gt();
+        match lane.cmp(&self.lane(0)) {
+            Ordering::Less => 0,
+            Ordering::Greater => self.count,
+            Ordering::Equal if self.count == 0 || !is_behind(0) => 0,
+            Ordering::Equal if is_behind(self.count - 1) => self.count,
+            // The key is that of all of them.
+            Ordering::Equal => partition(1, self.count - 1, |slot| K::tail(key) > self.tail(slot).position()),
+        }
+    }
+}
+
+/// The first slot of a range of which something is not true; the end if there is none.
+#[inline]
+fn partition(mut slot: usize, mut end: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    while slot < end {
+        let middle = (slot + end) / 2;
+        if is_before(middle) {
+            slot = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    slot
 }
 
 /// Says what is wrong with a page that is not one of this index's.

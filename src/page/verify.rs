@@ -96,9 +96,9 @@ impl<'a, K: KeySpace> Page<'a, K> {
         used(layout.root_lines(), self.nodes());
         used(layout.root_counts(), self.nodes());
         for node in 0..self.nodes() {
-            let (start, node) = (self.node_start(node), self.node(node));
-            used(start, if node.is_run { 1 } else { node.count } * layout.lane);
-            used(node.payload, node.count * layout.payload);
+            let node = self.node(node);
+            used(node.start, if node.is_run { layout.head() } else { node.count * layout.lane });
+            used(node.payload, node.count * node.step);
         }
         ensure(is_zero(&rest[FIRST_LINE * LINE..self.used_lines() * LINE]), "slots not in use are not zero")
     }

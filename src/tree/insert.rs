@@ -4,7 +4,7 @@ use super::{Grip, Seek, Tree};
 use crate::change::{Change, Edit};
 use crate::key::long::Stored;
 use crate::key::{Lane, Tail};
-use crate::page::{Entry, KeySpace, Links, Long, Page, is_link};
+use crate::page::{Aim, Entry, KeySpace, Links, Long, Page, Plan, is_link};
 use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
 
 /// Percent of a page kept left when the last page of a level splits under an ascending load, in inner pages.
@@ -58,16 +58,16 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         loop {
             let page = self.page(pin)?;
             let level = page.level();
-            if let Some((change, is_in)) = page.insertion(key, entry, start(below, pin)) {
+            if let Some(change) = page.insertion(key, entry, start(below, pin)) {
                 self.store.commit(&change);
-                if !is_in {
-                    continue;
-                }
                 self.release(pin);
                 if let Some(child) = below {
                     self.release(child);
                 }
                 return Ok(());
+            }
+            if self.makes_room(pin, entry)? {
+                continue;
             }
             if self.store.block(pin) != ROOT {
                 return self.split(pin, entry, below, fill);
@@ -81,6 +81,17 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         }
     }
 
+    /// Whether a page, exclusively locked, has room for an entry without being split. It is repacked if it takes that.
+    pub(super) fn makes_room(&self, pin: S::Pin, entry: &Entry<'_, K>) -> Result<bool> {
+        let key = K::key_of(entry, self.order);
+        let mut plan = self.page(pin)?.plan(key, entry);
+        if let Plan::Repack { cell } = plan {
+            self.store.commit(&Change::new(pin).edit(Edit::Repack { cell }));
+            plan = self.page(pin)?.plan(key, entry);
+        }
+        Ok(!matches!(plan, Plan::Repack { .. } | Plan::Full))
+    }
+
     /// Puts the root's entries into two new pages and makes it their parent, one level up. The root comes exclusively
     /// locked; its lock and pin are given back.
     pub(super) fn grow_root(&self, root: S::Pin) -> Result<()> {
@@ -92,7 +103,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let (left, right) = (self.store.allocate()?, self.store.allocate()?);
         let (left_block, right_block) = (self.store.block(left), self.store.block(right));
         let mut fence = K::FIRST;
-        let keep = K::choose_split(&page, page.iter(), total, None, self.order, &mut fence);
+        let keep = K::choose_split(&page, page.iter(), total, Aim { left: 50, parting: None }, self.order, &mut fence);
         let (low, middle, high) = (page.low(), K::fence_of(&fence), page.high());
         let left_links = Links { level: page.level(), left: NO_BLOCK, right: right_block, low, high: middle };
         let right_links = Links { level: page.level(), left: left_block, right: NO_BLOCK, low: middle, high };
@@ -150,8 +161,12 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let all = || entries().take(before).chain([K::shorten(*entry)]).chain(entries().skip(before));
         let appends = !is_link(page.right()) && before + 1 == total;
         let fill = if level == 0 { fill } else { INNER_FILL };
+        let repeats = |index| all().nth(index).is_some_and(|other| K::is_same_key(&other.key, &entry.key));
+        // Rows of a growing table come behind those with the same key: what is before them is left full.
+        let is_behind = level == 0 && total / 2 < before && repeats(total / 2) && !repeats(before + 1);
+        let aim = Aim { left: if appends { fill } else { 50 }, parting: is_behind.then_some(before) };
         let mut fence = K::FIRST;
-        let keep = K::choose_split(&page, all(), total, appends.then_some(fill), self.order, &mut fence);
+        let keep = K::choose_split(&page, all(), total, aim, self.order, &mut fence);
         let middle = K::fence_of(&fence);
         let left_links = Links { level, left: page.left(), right: new_block, low: page.low(), high: middle };
         let right_links = Links { level, left: block, right: page.right(), low: middle, high: page.high() };

@@ -2,7 +2,7 @@
 
 use crate::key::long::{HEAD, Kept, MOST_PARTS, Stored};
 use crate::key::{Key, Lane, Tail};
-use crate::page::{Entry, Filling, Geometry, KeySpace, Links, Long, MAX_PAGE_ENTRIES};
+use crate::page::{Entry, Filling, Geometry, KeySpace, Links, Long, MAX_PAGE_ENTRIES, repeats};
 use crate::store::{Block, NO_BLOCK, PageBytes, ROOT};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
@@ -183,8 +183,7 @@ impl<K: Loadable> Loader<K> {
 pub struct ExactBatch<L> {
     entries: [(L, Tail, Block); MAX_PAGE_ENTRIES],
     count: usize,
-    /// Absent as long as there are none.
-    filling: Option<Filling<L>>,
+    filling: Filling,
 }
 
 impl<L: Lane> Loadable for L {
@@ -194,12 +193,12 @@ impl<L: Lane> Loadable for L {
 impl<L: Lane> Batch<L> for ExactBatch<L> {
     fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, _low: &Key<L>, entry: &Entry<'_, L>) -> bool {
         let layout = geometry.layout(level);
-        let mut filling = self.filling.filter(|_| self.count > 0).unwrap_or(Filling::new());
-        filling.push(layout, entry.key);
-        let has_room = self.count < 2 || filling.fits(layout, fill);
+        let mut filling = self.filling;
+        filling.push(layout, self.count > 0 && self.entries[self.count - 1].0 == entry.key);
+        let has_room = self.count < 2 || filling.fits(layout, 0, fill);
         if has_room {
             self.entries[self.count] = (entry.key, entry.tail, entry.child);
-            (self.count, self.filling) = (self.count + 1, Some(filling));
+            (self.count, self.filling) = (self.count + 1, filling);
         }
         has_room
     }
@@ -217,10 +216,11 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
         *fence = next.fence(level, last);
     }
 
-    fn drop_front(&mut self, _geometry: &Geometry, _level: u8, count: usize, _low: &Key<L>) {
-        debug_assert_eq!(count, self.count, "exact lanes are written as they were collected");
+    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, _low: &Key<L>) {
         self.entries.copy_within(count..self.count, 0);
         self.count -= count;
+        let lanes = self.entries[..self.count].iter().map(|(lane, ..)| lane);
+        self.filling = Filling::of(geometry.layout(level), repeats(lanes));
     }
 }
 
@@ -235,6 +235,7 @@ pub struct LongBatch {
     /// What the page's keys have in common with its low fence, and what the cells take behind that.
     prefix: usize,
     cells: usize,
+    filling: Filling,
     arena: [u8; ARENA],
 }
 
@@ -288,8 +289,10 @@ impl Batch<Long> for LongBatch {
         let fences =
             layout.cell_size(low.normal_length(), low.extra.len()) + layout.cell_size(normal.max(last) + 1, extra);
         let needed = if repeated { 0 } else { normal + extra };
+        let mut filling = self.filling;
+        filling.push(layout, repeated);
         // Two always fit, or there would be no end of levels.
-        let fits = self.count < 2 || layout.has_room(self.count + 1, before + own + fences, fill);
+        let fits = self.count < 2 || filling.fits(layout, before + own + fences, fill);
         if !fits || self.used + needed > ARENA {
             return false;
         }
@@ -302,7 +305,7 @@ impl Batch<Long> for LongBatch {
         self.records[self.count] =
             Record { at, normal: normal as u16, extra: extra as u16, child: entry.child, tail: entry.tail };
         (self.count, self.used) = (self.count + 1, self.used + needed);
-        (self.prefix, self.cells) = (prefix, before + own);
+        (self.prefix, self.cells, self.filling) = (prefix, before + own, filling);
         true
     }
 
@@ -343,6 +346,8 @@ impl Batch<Long> for LongBatch {
         let common = |index: usize| common(level, low, &self.entry(index));
         self.prefix = (0..self.count).map(common).min().unwrap_or(0);
         self.cells = self.cells_under(geometry, level, self.prefix);
+        let keys = self.records[..self.count].iter().map(|record| record.at);
+        self.filling = Filling::of(geometry.layout(level), repeats(keys));
     }
 }
 

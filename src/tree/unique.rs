@@ -3,7 +3,7 @@
 
 use super::Tree;
 use crate::key::Tail;
-use crate::page::{Entry, KeySpace, Page, Plan, is_link};
+use crate::page::{Entry, KeySpace, Page, is_link};
 use crate::store::{Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
 
 /// What is to happen after an entry with an equal key was looked at.
@@ -53,9 +53,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     fn first_leaf(&self, low: K::Key<'_>, entry: Option<&Entry<'_, K>>) -> Result<S::Pin> {
         loop {
             let pin = self.writable_page(low, 0)?;
-            let page = self.page(pin)?;
-            let is_full = |entry| page.plan(K::key_of(entry, self.order), entry) == Plan::Full;
-            if self.store.block(pin) != ROOT || !entry.is_some_and(is_full) {
+            let has_room = match entry {
+                Some(entry) if self.store.block(pin) == ROOT => self.makes_room(pin, entry)?,
+                _ => true,
+            };
+            if has_room {
                 return Ok(pin);
             }
             self.grow_root(pin)?;

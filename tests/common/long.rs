@@ -171,12 +171,30 @@ pub struct Taste {
     flavours: Vec<u32>,
     /// How many different endings they have.
     spread: u32,
+    /// What most rows are, if rows repeat: the first of these more often than the others.
+    few: Vec<Vec<Value>>,
 }
 
 impl Taste {
     pub fn new(columns: Vec<DigitShape>, carried: usize, most: usize, flavours: &[u32], spread: u32) -> Taste {
         let shape = LongShape::new(&columns, carried > 0).expect("a shape");
-        Taste { columns: Columns(columns), shape, most, carried, flavours: flavours.to_vec(), spread }
+        Taste { columns: Columns(columns), shape, most, carried, flavours: flavours.to_vec(), spread, few: Vec::new() }
+    }
+
+    /// The same, but most rows are some of a few: pages get runs.
+    pub fn repeating(mut self, random: &mut StdRng) -> Taste {
+        for _ in 0..random.random_range(1..8) {
+            let mut values = self.random_row(random, 0).values;
+            self.few.push(values.clone());
+            // Values that are equal to opaque columns' functions, but not byte for byte.
+            for value in &mut values {
+                if let Value::Bytes(bytes) = value {
+                    bytes.make_ascii_uppercase();
+                }
+            }
+            self.few.push(values);
+        }
+        self
     }
 
     pub fn random(random: &mut StdRng, most: usize) -> Taste {
@@ -184,7 +202,8 @@ impl Taste {
         let carried = [0, 0, 1, 30][random.random_range(0..4)];
         let flavours: Vec<u32> = (0..random.random_range(1..4)).map(|_| random.random_range(0..5)).collect();
         let spread = [2, 10, 1000, 1 << 30][random.random_range(0..4)];
-        Taste::new(columns, carried, most, &flavours, spread)
+        let taste = Taste::new(columns, carried, most, &flavours, spread);
+        if random.random_ratio(1, 3) { taste.repeating(random) } else { taste }
     }
 
     pub fn order(&self) -> Option<LongOrder<'_>> {
@@ -256,7 +275,8 @@ impl Taste {
         let parts = self.shape.parts(&digits);
         let (normal, mut extra) = (parts.normal.len(), [parts.marker, parts.value].concat());
         // Rows with equal keys carry the same or not.
-        let carried = if self.carried == 0 { 0 } else { number as usize % 3 % (self.carried + 1) * self.carried / 2 };
+        let sort = number as usize / if self.few.is_empty() { 1 } else { 200 } % 3;
+        let carried = if self.carried == 0 { 0 } else { sort % (self.carried + 1) * self.carried / 2 };
         extra.extend((0..carried.min(self.carried)).map(|at| at as u8));
         let tail = Tail::new(false, (number / 100) as u32, (number % 100) as u16 + 1, false);
         Row { values, digits, normal, extra, tail }
@@ -264,7 +284,12 @@ impl Taste {
 
     pub fn random_row(&self, random: &mut StdRng, number: u64) -> Row {
         loop {
-            let values = (0..self.columns.0.len()).map(|column| self.value(random, column)).collect();
+            let values = match self.few.len() {
+                few if few > 0 && random.random_ratio(19, 20) => {
+                    self.few[random.random_range(0..few) * usize::from(random.random_ratio(1, 2))].clone()
+                }
+                _ => (0..self.columns.0.len()).map(|column| self.value(random, column)).collect(),
+            };
             let row = self.row(values, number);
             if row.digits.len() + self.carried <= self.most.min(MOST_KEY) {
                 return row;

@@ -1,0 +1,336 @@
+//! How a page's entries are distributed over its in-page leaf nodes: what nodes and *runs* hold, how few of them will
+//! do, and so when a page is full.
+//!
+//! A run is a node of entries with the same *head*: the lane, and what follows the tail, which is where the cell is. It
+//! has that once, and then only tails.
+
+use super::*;
+
+/// Where the parts of an entry lie. In a run all have the same lane, and the same after their tails.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    pub lane: usize,
+    pub tail: usize,
+    /// The payload's bytes behind the tail.
+    pub more: usize,
+}
+
+impl Spot {
+    /// All but the tail: what the entries of a run have in common.
+    pub fn head<'a>(&self, bytes: &'a PageBytes, layout: &Layout) -> (&'a [u8], &'a [u8]) {
+        (&bytes[self.lane..self.lane + layout.lane], &bytes[self.more..self.more + layout.more()])
+    }
+}
+
+impl Layout {
+    /// Bytes of a payload behind the tail.
+    #[inline]
+    fn more(&self) -> usize {
+        self.payload - Tail::SIZE
+    }
+
+    /// Bytes at the front of a run: what its entries have in common.
+    #[inline]
+    pub(super) fn head(&self) -> usize {
+        self.lane + self.more()
+    }
+
+    /// The two arrays of a node that starts at a byte: where each begins, and how far its elements are apart.
+    #[inline]
+    pub(super) fn arrays(&self, start: usize, stored: u8) -> [(usize, usize); 2] {
+        match stored & RUN == 0 {
+            true => [(start, self.lane), (start + self.node_payload(), self.payload)],
+            false => [(start, 0), (start + self.head(), Tail::SIZE)],
+        }
+    }
+
+    /// Where the parts of the entry in a slot lie.
+    pub(super) fn spot(&self, start: usize, stored: u8, slot: usize) -> Spot {
+        let [(lanes, lane), (payloads, payload)] = self.arrays(start, stored);
+        let tail = payloads + slot * payload;
+        let more = if stored & RUN == 0 { tail + Tail::SIZE } else { start + self.lane };
+        Spot { lane: lanes + slot * lane, tail, more }
+    }
+
+    /// Copies an entry between pages.
+    pub(super) fn copy_entry(&self, old: &PageBytes, from: Spot, bytes: &mut PageBytes, to: Spot) {
+        let parts =
+            [(from.lane, to.lane, self.lane), (from.tail, to.tail, Tail::SIZE), (from.more, to.more, self.more())];
+        for (from, to, length) in parts {
+            bytes[to..to + length].copy_from_slice(&old[from..from + length]);
+        }
+    }
+
+    /// Where a node starts. A line number no node can have stands for the first node's.
+    #[inline]
+    pub(super) fn node_start(&self, line: u8) -> usize {
+        let (line, first) = (line as usize, self.first_node_line());
+        let sound = line >= first && line + self.x <= END_LINE;
+        (if sound { line } else { first }) * LINE
+    }
+
+    /// Bytes of a node.
+    pub(super) fn node_size(&self) -> usize {
+        self.x * LINE
+    }
+
+    /// Bytes for nodes and cells.
+    pub(super) fn space(&self) -> usize {
+        edit::SPACE_END - self.first_node_line() * LINE
+    }
+
+    /// The most nodes beside cells that take so many bytes.
+    fn most_nodes(&self, cells: usize) -> usize {
+        self.nodes.min(self.space().saturating_sub(cells) / self.node_size())
+    }
+
+    /// Nodes that stay free in a page with runs: another key beside a run takes one.
+    fn spare_nodes(&self) -> usize {
+        (self.nodes / 16).max(1)
+    }
+
+    /// Over how many nodes to spread the entries outside runs, beside so many runs and cells that take so many bytes,
+    /// fences included: as many as will be needed when the page is full of such entries, if `free` bytes stay free.
+    fn spread_nodes(&self, plain: usize, runs: usize, cells: usize, free: usize) -> usize {
+        let space = self.space().saturating_sub(runs * self.node_size());
+        let slots = plain * self.entry();
+        let more = space.saturating_sub(cells + slots) * plain / (slots + cells).max(1);
+        let spare = if runs > 0 { self.spare_nodes() } else { 0 };
+        let most = self.most_nodes(cells + free).min(self.most_nodes(cells).saturating_sub(spare));
+        (plain + more).div_ceil(self.capacity - 1).min(most.saturating_sub(runs))
+    }
+
+    /// Whether a page has room for so many entries, each of which repeats the one before it or not, and for cells that
+    /// take so many bytes.
+    pub(super) fn holds(&self, count: usize, repeats: impl Iterator<Item = bool>, cells: usize) -> bool {
+        // Runs only make it fewer nodes.
+        count.div_ceil(self.capacity) <= self.most_nodes(cells)
+            || Arrangement::packed(self, repeats).is_some_and(|packed| packed.beside(self, cells).is_some())
+    }
+}
+
+/// The places of a page's entries, in key order.
+pub(super) fn spots<'a>(bytes: &'a PageBytes, layout: &'a Layout) -> impl Iterator<Item = Spot> + 'a {
+    let nodes = (bytes[at::NODES] as usize).min(layout.nodes);
+    (0..nodes).flat_map(move |node| {
+        let stored = bytes[layout.root_counts() + node];
+        let start = layout.node_start(bytes[layout.root_lines() + node]);
+        (0..layout.entries_of(stored)).map(move |slot| layout.spot(start, stored, slot))
+    })
+}
+
+/// For each of some things in order whether it is the same as the one before it.
+pub(crate) fn repeats<T: PartialEq>(things: impl Iterator<Item = T>) -> impl Iterator<Item = bool> {
+    let mut previous = None;
+    things.map(move |thing| {
+        let is_same = previous.as_ref() == Some(&thing);
+        previous = Some(thing);
+        is_same
+    })
+}
+
+/// Puts entries into the fewest nodes there can be: each in turn holds as many as it can, as a run if that is more. All
+/// zero is before the first.
+#[derive(Clone, Copy)]
+struct Packer {
+    count: usize,
+    /// Whether the node's entries differ in more than their tails.
+    is_mixed: bool,
+}
+
+impl Packer {
+    const EMPTY: Packer = Packer { count: 0, is_mixed: false };
+
+    /// Adds an entry, which repeats the one before it or not. If it begins another node, the count of the one before
+    /// that as it is stored.
+    fn push(&mut self, layout: &Layout, repeats: bool) -> Option<u8> {
+        let is_mixed = self.count > 0 && (self.is_mixed || !repeats);
+        let room = if is_mixed { layout.capacity } else { layout.capacity.max(layout.run) };
+        if self.count < room {
+            *self = Packer { count: self.count + 1, is_mixed };
+            return None;
+        }
+        let before = self.node(layout);
+        *self = Packer { count: 1, is_mixed: false };
+        before
+    }
+
+    /// The count of the node being filled, as it is stored.
+    fn node(&self, layout: &Layout) -> Option<u8> {
+        let flag = if self.count > layout.capacity { RUN } else { 0 };
+        (self.count > 0).then_some(self.count as u8 | flag)
+    }
+}
+
+/// How entries are distributed over in-page nodes: their counts as they are stored.
+pub(super) struct Arrangement {
+    counts: [u8; END_LINE],
+    nodes: usize,
+}
+
+impl Arrangement {
+    const NONE: Arrangement = Arrangement { counts: [0; END_LINE], nodes: 0 };
+
+    /// Entries in as few nodes as possible, each of which repeats the one before it or not; `None` if no page has as
+    /// many nodes.
+    pub fn packed(layout: &Layout, mut repeats: impl Iterator<Item = bool>) -> Option<Arrangement> {
+        let (mut packed, mut packer) = (Arrangement::NONE, Packer::EMPTY);
+        repeats.try_for_each(|repeats| packer.push(layout, repeats).map_or(Some(()), |node| packed.add(node)))?;
+        packer.node(layout).map_or(Some(()), |node| packed.add(node))?;
+        Some(packed)
+    }
+
+    /// The same if it fits beside cells that take so many bytes.
+    pub fn beside(self, layout: &Layout, cells: usize) -> Option<Arrangement> {
+        (self.nodes <= layout.most_nodes(cells)).then_some(self)
+    }
+
+    /// The same beside cells that take so many bytes, but the entries outside runs spread, each stretch of them between
+    /// two runs over its part of the nodes there may be if `free` bytes stay free.
+    pub fn spread(&self, layout: &Layout, cells: usize, free: usize) -> Arrangement {
+        let (runs, plain) = (self.runs(), self.plain());
+        let nodes = self.nodes - runs;
+        let more = layout.spread_nodes(plain, runs, cells, free).saturating_sub(nodes);
+        let (mut spread, mut before) = (Arrangement::NONE, 0);
+        for stretch in self.counts().chunk_by(|a, b| (a | b) & RUN == 0) {
+            if stretch[0] & RUN != 0 {
+                spread.add(stretch[0]);
+                continue;
+            }
+            let total: usize = stretch.iter().map(|&count| count as usize).sum();
+            let share = more * (before + total) / plain - more * before / plain;
+            before += total;
+            let nodes = (stretch.len() + share).min(total);
+            for node in 0..nodes {
+                spread.add((total / nodes + usize::from(node < total % nodes)) as u8);
+            }
+        }
+        spread
+    }
+
+    fn add(&mut self, stored: u8) -> Option<()> {
+        *self.counts.get_mut(self.nodes)? = stored;
+        self.nodes += 1;
+        Some(())
+    }
+
+    fn counts(&self) -> &[u8] {
+        &self.counts[..self.nodes]
+    }
+
+    fn runs(&self) -> usize {
+        self.counts().iter().filter(|&&count| count & RUN != 0).count()
+    }
+
+    /// Entries outside runs.
+    fn plain(&self) -> usize {
+        self.counts().iter().filter(|&&count| count & RUN == 0).map(|&count| count as usize).sum()
+    }
+
+    /// Bytes that each of the entries takes in its node.
+    pub fn sizes(&self, layout: &Layout) -> impl Iterator<Item = usize> {
+        self.counts().iter().flat_map(|&stored| {
+            let count = (stored & !RUN) as usize;
+            let size = if stored & RUN == 0 { layout.entry() } else { layout.node_size() / count };
+            core::iter::repeat_n(size, count)
+        })
+    }
+}
+
+/// How a page's entries are distributed when it is repacked; `None` if that is not worth it for an entry that needs
+/// `cell` bytes besides.
+pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Option<Arrangement> {
+    // The paper splits at "fewer than an empty slot per in-page leaf node"; below two, a repack buys so few inserts
+    // that its log record costs more than it saves. Cells fill a page before its slots are used up.
+    let (slots, cells, free) = match layout.kind.is_prefix() {
+        true => (1, long::live_cells(bytes, layout), cell + layout.space() / 16),
+        false => (2, 0, 0),
+    };
+    let heads = spots(bytes, layout).map(|spot| spot.head(bytes, layout));
+    // A full run takes another node when its key comes again.
+    let roomy = Layout { run: layout.run - layout.run.div_ceil(8), ..*layout };
+    let packed = Arrangement::packed(&roomy, repeats(heads))?.beside(layout, cells + free)?;
+    let arrangement = packed.spread(layout, cells, free);
+    let is_worth_it = match arrangement.runs() {
+        0 => arrangement.plain() <= arrangement.nodes * (layout.capacity - slots),
+        _ => arrangement.nodes + layout.spare_nodes() <= layout.most_nodes(cells),
+    };
+    is_worth_it.then_some(arrangement)
+}
+
+/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `put` writes the next entry's parts at
+/// the places it is given.
+pub(super) fn lay_out(
+    bytes: &mut PageBytes,
+    layout: &Layout,
+    arrangement: &Arrangement,
+    mut put: impl FnMut(&mut PageBytes, Spot),
+) {
+    let nodes = arrangement.nodes.min(layout.nodes);
+    for (node, &stored) in arrangement.counts[..nodes].iter().enumerate() {
+        let line = layout.first_node_line() + node * layout.x;
+        bytes[layout.root_lines() + node] = line as u8;
+        bytes[layout.root_counts() + node] = stored;
+        for slot in 0..layout.entries_of(stored) {
+            put(bytes, layout.spot(line * LINE, stored, slot));
+        }
+        bytes.copy_within(line * LINE..line * LINE + layout.lane, layout.root_lanes() + node * layout.lane);
+    }
+    bytes[at::NODES] = nodes as u8;
+    edit::write_lines(bytes, layout.first_node_line() + nodes * layout.x);
+}
+
+/// Says when a page being filled is full. All zero is an empty one.
+#[derive(Clone, Copy)]
+pub(crate) struct Filling {
+    node: Packer,
+    /// Entries outside runs, the nodes, and the runs among these, before the one being filled.
+    plain: usize,
+    nodes: usize,
+    runs: usize,
+}
+
+impl Filling {
+    /// A page with some entries, each of which repeats the one before it or not.
+    pub fn of(layout: &Layout, repeats: impl Iterator<Item = bool>) -> Filling {
+        let mut filling = Filling { node: Packer::EMPTY, plain: 0, nodes: 0, runs: 0 };
+        repeats.for_each(|repeats| filling.push(layout, repeats));
+        filling
+    }
+
+    /// Adds an entry, which repeats the one before it or not.
+    pub fn push(&mut self, layout: &Layout, repeats: bool) {
+        if let Some(node) = self.node.push(layout, repeats) {
+            self.add(node);
+        }
+    }
+
+    fn add(&mut self, node: u8) {
+        self.nodes += 1;
+        if node & RUN != 0 {
+            self.runs += 1;
+        } else {
+            self.plain += node as usize;
+        }
+    }
+
+    /// Whether that, and cells that take so many bytes, is no more than a page filled to `fill` percent has room for.
+    /// Runs are filled whatever `fill` says, as nothing comes between their entries, and so is what may become one.
+    pub fn fits(&self, layout: &Layout, cells: usize, fill: usize) -> bool {
+        let becomes_run = layout.run > 0 && !self.node.is_mixed && self.node.count > 0;
+        let nodes = [self.node.node(layout), becomes_run.then_some(RUN)];
+        nodes.into_iter().flatten().any(|node| {
+            let mut page = *self;
+            page.add(node);
+            page.is_within(layout, cells, fill)
+        })
+    }
+
+    fn is_within(&self, layout: &Layout, cells: usize, fill: usize) -> bool {
+        let slots = layout.nodes.saturating_sub(self.runs) * layout.capacity;
+        let space = layout.space().saturating_sub(self.runs * layout.node_size());
+        self.nodes <= layout.most_nodes(cells)
+            && self.plain * 100 <= slots * fill
+            && (self.plain * layout.entry() + cells) * 100 <= space * fill
+    }
+}
