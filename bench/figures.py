@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from measure import KINDS, METHODS, NESTED_LOOP, NO_OTHER_SCAN
+from measure import KINDS, METHODS, NESTED_LOOP, NO_OTHER_SCAN, Graph, Result
 
 FIGURES = {}
 HALF = "half of the rows"
@@ -13,7 +13,8 @@ PROBE_NOTE = f"{HALF}, a tenth as many probes"
 class Figure:
     """How a figure is named, judged and shown.
 
-    `weight` is about how long it takes, for the progress bar; `until` the last major version its target is for."""
+    `against` is what fpbtree is held against; `weight` about how long it takes, for the progress bar; `until` the last
+    major version its target is for; `cold`, whether it needs the system's cache emptied."""
 
     name: str
     what: str
@@ -23,15 +24,44 @@ class Figure:
     weight: float
     note: str
     until: int | None
+    against: str
+    cold: bool
 
-    def target_on(self, version):
-        return None if self.until and version > self.until else self.target
+    def result(self, bench):
+        samples = self.measure(bench)
+        target = None if self.until and bench.version > self.until else self.target
+        return Result(self.name, self.what, self.unit, samples["fpbtree"], samples[self.against], self.against, target,
+                      self.note)
 
 
-def figure(name, what, target=None, unit="ms", weight=1.0, note="", until=None):
-    """Registers a function from a Bench to {method: samples}."""
+@dataclass
+class GraphFigure:
+    """A figure that is drawn: what is measured at several values of x."""
+
+    name: str
+    what: str
+    measure: object
+    x: str
+    weight: float
+    note: str
+    cold: bool
+
+    def result(self, bench):
+        return Graph(self.name, self.what, self.x, self.measure(bench), self.note)
+
+
+def figure(name, what, target=None, unit="ms", weight=1.0, note="", until=None, against="btree", cold=False):
+    """Registers a function from a Bench to {"fpbtree": samples, against: samples}."""
     def register(measure):
-        FIGURES[name] = Figure(name, what, measure, unit, target, weight, note, until)
+        FIGURES[name] = Figure(name, what, measure, unit, target, weight, note, until, against, cold)
+        return measure
+    return register
+
+
+def graph(name, what, x, weight=1.0, note="", cold=True):
+    """Registers a function from a Bench to {series: {x: samples}}."""
+    def register(measure):
+        FIGURES[name] = GraphFigure(name, what, measure, x, weight, note, cold)
         return measure
     return register
 

@@ -57,13 +57,21 @@ URL = text("'https://'", pick(SHOPS, 21), "'/'", pick(SECTIONS, 22), "'/'", pick
 
 @dataclass(frozen=True)
 class Kind:
-    """A table's columns, which are its index's too, its i-th row, and its share of the benchmark's rows."""
+    """A table's columns, which are its index's too, its i-th row, and its share of the benchmark's rows.
+
+    `rows` is a number that does not depend on the benchmark's; `lone` gives each row a heap page to itself; `grown`
+    makes the index before the rows."""
 
     columns: dict
     row: str
     share: float = 1.0
+    rows: int = 0
+    lone: bool = False
+    grown: bool = False
 
 
+# At the least fill factor, two such rows do not fit a heap page.
+LONE_ROW = "hashint4(i::int4), repeat('x', 820)"
 # Every row is random, and the same in every table and run.
 KINDS = {
     "int4": Kind({"k": "int4"}, "hashint4(i::int4)"),
@@ -77,6 +85,9 @@ KINDS = {
     "int4_text": Kind({"a": "int4", "k": 'text COLLATE "C"'}, f"{below(10_000, 41)}, {EMAIL}", share=0.5),
     "duplicates": Kind({"k": "int4"}, below(1_000, 51), share=0.3),
     "int4_int4": Kind({"a": "int4", "b": "int4"}, f"{below(100, 61)}, hashint4(i::int4)"),
+    "grown": Kind({"k": "int4"}, "hashint4(i::int4)", share=1.2, grown=True),
+    "scattered": Kind({"k": "int4"}, LONE_ROW, rows=100_000, lone=True),
+    "spare": Kind({"k": "int4"}, LONE_ROW, rows=100, lone=True),
 }
 
 NO_OTHER_SCAN = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
@@ -84,21 +95,26 @@ NESTED_LOOP = NO_OTHER_SCAN | {"enable_hashjoin": "off", "enable_mergejoin": "of
                                "enable_memoize": "off"}
 
 
+def summary(samples):
+    return {"median": statistics.median(samples), "min": min(samples), "max": max(samples), "samples": samples}
+
+
 @dataclass
 class Result:
-    """One row of the report: the samples of both methods, in one unit."""
+    """One row of the report: the samples of fpbtree and of what it is held against, in one unit."""
 
     name: str
     what: str
     unit: str
     fpbtree: list
-    btree: list
+    other: list
+    against: str = "btree"
     target: float | None = None
     note: str = ""
 
     @property
     def ratio(self):
-        base = statistics.median(self.btree)
+        base = statistics.median(self.other)
         return statistics.median(self.fpbtree) / base if base > 0 else None
 
     @property
@@ -109,11 +125,29 @@ class Result:
         return self.ratio <= self.target
 
     def as_dict(self):
-        def side(samples):
-            return {"median": statistics.median(samples), "min": min(samples), "max": max(samples), "samples": samples}
-        return {"figure": self.name, "what": self.what, "unit": self.unit, "fpbtree": side(self.fpbtree),
-                "btree": side(self.btree), "ratio": self.ratio, "target": self.target, "met": self.met,
+        return {"figure": self.name, "what": self.what, "unit": self.unit, "fpbtree": summary(self.fpbtree),
+                self.against: summary(self.other), "ratio": self.ratio, "target": self.target, "met": self.met,
                 "note": self.note}
+
+
+@dataclass
+class Graph:
+    """Milliseconds over some quantity x: for each series, samples by x."""
+
+    name: str
+    what: str
+    x: str
+    series: dict
+    note: str = ""
+
+    def medians(self):
+        return {label: {x: statistics.median(samples) for x, samples in points.items()}
+                for label, points in self.series.items()}
+
+    def as_dict(self):
+        return {"graph": self.name, "what": self.what, "x": self.x, "unit": "ms", "note": self.note,
+                "series": {label: [{"x": x} | summary(samples) for x, samples in points.items()]
+                           for label, points in self.series.items()}}
 
 
 class Progress:
@@ -151,6 +185,7 @@ class Bench:
     rounds: int = 5
     tick: object = lambda done, of: None
     ready: set = field(default_factory=set)
+    kept: dict = field(default_factory=dict)
 
     def __post_init__(self):
         self.session = self.server.session()
@@ -158,7 +193,13 @@ class Bench:
         self.version = int(self.session.query("SHOW server_version_num")) // 10000
 
     def rows_of(self, kind):
-        return int(self.rows * KINDS[kind].share)
+        return KINDS[kind].rows or int(self.rows * KINDS[kind].share)
+
+    def restart(self, **how):
+        """Restarts the server, and opens another session."""
+        self.session.close()
+        self.server.restart(**how)
+        self.session = self.server.session()
 
     def indexed(self, kind, method):
         """A table of all rows with one index, vacuumed; made when first asked for. Not to be changed by figures."""
@@ -172,15 +213,18 @@ class Bench:
     def create_table(self, table, kind):
         """(Re)creates a table, empty and without an index."""
         columns = ", ".join(f"{name} {definition}" for name, definition in KINDS[kind].columns.items())
+        more, storage = (", filler text", " WITH (fillfactor = 10)") if KINDS[kind].lone else ("", "")
         self.session.query(f"DROP TABLE IF EXISTS {table}")
-        self.session.query(f"CREATE TABLE {table} ({columns})")
+        self.session.query(f"CREATE TABLE {table} ({columns}{more}){storage}")
 
     def fill(self, table, kind, method):
         """(Re)creates a table of all rows; method `none` means without an index."""
-        self.create_table(table, kind)
-        self.insert(table, kind, 1, self.rows_of(kind))
+        steps = [lambda: self.insert(table, kind, 1, self.rows_of(kind))]
         if method != "none":
-            self.create_index(table, kind, method)
+            steps.insert(0 if KINDS[kind].grown else 1, lambda: self.create_index(table, kind, method))
+        self.create_table(table, kind)
+        for step in steps:
+            step()
 
     def insert(self, table, kind, first, last):
         """Appends rows first..last; returns the milliseconds."""
@@ -202,17 +246,24 @@ class Bench:
     def size(self, table):
         return int(self.session.query(f"SELECT pg_relation_size('{table}_k')"))
 
-    def alternate(self, run, arms=METHODS):
-        """One warm-up, then `rounds` rounds of run(arm, round), each in the opposite order of the one before."""
+    def alternate(self, run, arms=METHODS, warm_ups=1, times=1):
+        """Warm-ups, then `times * rounds` rounds of run(arm, round), each in the opposite order of the one before."""
         samples = {arm: [] for arm in arms}
-        for number in range(self.rounds + 1):
-            order = arms if number % 2 == 0 else tuple(reversed(arms))
+        turns = times * self.rounds + warm_ups
+        for number in range(turns):
+            order = tuple(arms) if number % 2 == 0 else tuple(reversed(arms))
             for step, arm in enumerate(order):
                 sample = run(arm, number)
-                if number > 0:
+                if number >= warm_ups:
                     samples[arm].append(sample)
-                self.tick(number * len(arms) + step + 1, (self.rounds + 1) * len(arms))
+                self.tick(number * len(arms) + step + 1, turns * len(arms))
         return samples
+
+    def keep(self, key, make):
+        """What make() returned when this key was first asked for."""
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
 
     def share(self, run):
         """As `alternate`, but an index's share: each round's time less that of the same round without an index."""

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 OWNER = "postgres"
+DROP_CACHES = "/proc/sys/vm/drop_caches"
 
 
 class Failure(Exception):
@@ -21,6 +22,17 @@ def as_owner(command):
     if os.geteuid() == 0:
         return ["runuser", "-u", OWNER, "--", *command]
     return list(command)
+
+
+def can_forget():
+    """Whether this user may empty the system's cache of files."""
+    return os.access(DROP_CACHES, os.W_OK)
+
+
+def forget():
+    """Empties the system's cache of files, but for what has not been written to disk yet."""
+    with open(DROP_CACHES, "w", encoding="ascii") as caches:
+        caches.write("3")
 
 
 def run_main(main):
@@ -54,15 +66,16 @@ class Server:
     def __exit__(self, *_):
         self._remove()
 
-    def program(self, name, *arguments):
+    def program(self, name, *arguments, preload=""):
         """A command line for one of PostgreSQL's programs, as the cluster's owner."""
+        preload = [f"LD_PRELOAD={preload}"] if preload else []
         return as_owner(["env", "-u", "RUST_BACKTRACE", "LC_ALL=C.UTF-8", f"PGHOST={self.directory}",
                          "PGDATABASE=postgres", f"PGUSER={OWNER}", "PGOPTIONS=-c client_min_messages=warning",
-                         f"{self.bindir}/{name}", *arguments])
+                         *preload, f"{self.bindir}/{name}", *arguments])
 
-    def run(self, name, *arguments):
+    def run(self, name, *arguments, preload=""):
         """Runs one of PostgreSQL's programs and returns what it printed."""
-        done = subprocess.run(self.program(name, *arguments), capture_output=True, text=True, cwd="/")
+        done = subprocess.run(self.program(name, *arguments, preload=preload), capture_output=True, text=True, cwd="/")
         if done.returncode != 0:
             raise Failure(f"{name} failed:\n{done.stdout}{done.stderr}{self._log_tail()}")
         return done.stdout
@@ -70,6 +83,25 @@ class Server:
     def session(self, **settings):
         """A new psql session with these settings."""
         return Session(self, settings)
+
+    def restart(self, cold=True, preload=""):
+        """Restarts the server, whose sessions must be closed; cold means that the system's cache is emptied, too."""
+        self._pg_ctl("-m", "fast", "stop")
+        if cold:
+            forget()
+        self._pg_ctl("start", preload=preload)
+
+    def compile(self, source):
+        """Compiles a C file to a library that a server can preload; returns its path."""
+        library = os.path.join(self.directory, os.path.basename(source).replace(".c", ".so"))
+        done = subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"cannot compile {source}:\n{done.stderr}")
+        return library
+
+    def _pg_ctl(self, *arguments, preload=""):
+        self.run("pg_ctl", "-D", self.data, "-l", os.path.join(self.directory, "log"), "-w", "-t", "60", *arguments,
+                 preload=preload)
 
     def _start(self):
         if os.geteuid() == 0:
@@ -80,7 +112,7 @@ class Server:
         settings = {"listen_addresses": "", "unix_socket_directories": self.directory, **self.settings}
         with open(os.path.join(self.data, "postgresql.conf"), "a", encoding="utf-8") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
-        self.run("pg_ctl", "-D", self.data, "-l", os.path.join(self.directory, "log"), "-w", "-t", "60", "start")
+        self._pg_ctl("start")
 
     def _remove(self):
         if os.path.exists(os.path.join(self.directory, "data", "postmaster.pid")):
@@ -107,6 +139,11 @@ class Session:
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self._ask(r"\timing on")
         self.set(**settings)
+
+    def close(self):
+        """Ends the session."""
+        self.psql.stdin.close()
+        self.psql.wait()
 
     def set(self, **settings):
         """Replaces the session's settings by these."""

@@ -32,6 +32,8 @@ pub struct Ahead<K: Searched> {
     waiting: usize,
     /// The block that was looked at last.
     block: Block,
+    /// Blocks asked for last, each at a place of its own, and the numbers at which they will be needed first.
+    asked: [(Block, usize); MOST_DISTANCE + 1],
     scout: Scout<K>,
     /// The page of the visibility map looked at last.
     map: Buffer,
@@ -94,7 +96,14 @@ impl<K: Searched> Ahead<K> {
         }
     }
 
-    fn note_asked(&mut self) {
+    /// Whether a block is on its way.
+    fn is_waited_for(&self, block: Block) -> bool {
+        let (asked, number) = self.asked[block as usize % self.asked.len()];
+        asked == block && number > self.returned
+    }
+
+    fn note_asked(&mut self, block: Block) {
+        self.asked[block as usize % self.asked.len()] = (block, self.scout.number);
         let last = (self.first + self.waiting) % self.needed.len();
         self.needed[last] = self.scout.number;
         self.waiting += 1;
@@ -181,14 +190,15 @@ impl<K: Searched> State<K> {
                 let Some(tail) = self.scout(ahead, scan, &mut pages) else { break };
                 looked_at += 1;
                 let block = tail.block();
-                if core::mem::replace(&mut ahead.block, block) == block || block >= self.heap_blocks {
+                let is_known = core::mem::replace(&mut ahead.block, block) == block || ahead.is_waited_for(block);
+                if is_known || block >= self.heap_blocks {
                     continue;
                 }
                 if scan.xs_want_itup && raw::is_all_visible(scan.heapRelation, block, &mut ahead.map) {
                     continue;
                 }
                 if ahead.rows.ask(scan.heapRelation, block, &mut ahead.counts) {
-                    ahead.note_asked();
+                    ahead.note_asked(block);
                 }
             }
             self.looks_ahead = ahead.rows.size > 0;
