@@ -14,7 +14,8 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::abbreviation::{self, Abbreviation};
 use crate::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
-use crate::server::raw::{palloc0, pfree};
+use crate::server::raw::pfree;
+use crate::tuple::Tuple;
 
 /// The server's functions, unguarded.
 mod raw {
@@ -99,6 +100,14 @@ impl Reader {
             Reader::Opaque => return None,
         })
     }
+
+    /// What the fields of values that are integers to the server, with no bit to spare, are turned over with.
+    fn turn(self) -> Option<u64> {
+        match self {
+            Reader::Exact(ty) if column::is_integer(ty) && ty.bits() >= 8 => Some(ty.decode(0, false) as u64),
+            _ => None,
+        }
+    }
 }
 
 /// Whether a collation orders texts as their bytes.
@@ -127,6 +136,8 @@ pub struct Codec {
     pub collation: Oid,
     reader: Reader,
     image: Image,
+    /// What fields are turned over with, if values are integers to the server.
+    turn: Option<u64>,
     /// Makes an opaque digit's prefix.
     abbreviation: Option<Abbreviation>,
 }
@@ -154,17 +165,13 @@ impl Codec {
                 descending: option & OPTION_DESCENDING != 0,
                 nulls_first: option & OPTION_NULLS_FIRST != 0,
             };
-            Codec { shape, collation, reader, image, abbreviation }
+            Codec { shape, collation, reader, image, turn: reader.turn(), abbreviation }
         }
     }
 
     /// The same without a prefix: a column behind an opaque one, where no prefix is compared.
     pub fn without_prefix(self) -> Codec {
-        let kind = match self.shape.kind {
-            DigitKind::Opaque { value, .. } => DigitKind::Opaque { prefix: 0, value },
-            kind => kind,
-        };
-        Codec { shape: DigitShape { kind, ..self.shape }, abbreviation: None, ..self }
+        Codec { shape: self.shape.without_prefix(), abbreviation: None, ..self }
     }
 
     /// The type whose fields the digits are, if its values fit a lane.
@@ -254,39 +261,51 @@ impl Codec {
         unsafe { self.put(value, false, key, &mut Buffer::<0>::new()) };
     }
 
-    /// Takes a digit off the front of `key` and its residue off the front of `rest`: the value, in the current memory
-    /// context, and whether it is NULL. None if the bytes are damaged.
+    /// Takes a digit, an opaque one without its prefix, off the front of `key` and its residue off the front of `rest`: the
+    /// value is the tuple's next column. None if the bytes are damaged.
     ///
     /// # Safety
     /// The caller's frames own no destructors: may raise when out of memory.
-    pub unsafe fn get(&self, key: &mut &[u8], rest: &mut &[u8]) -> Option<(Datum, bool)> {
-        let length = self.shape.length(key)?;
-        let digit = key.split_off(..length)?;
-        if self.shape.is_null(digit) {
-            return Some((Datum::null(), true));
+    #[inline(always)]
+    pub unsafe fn get(&self, key: &mut &[u8], rest: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
+        let (shape, image) = (&self.shape, self.image);
+        if shape.take_null(key) {
+            tuple.put_null();
+            return Some(());
         }
         // SAFETY: by this function's contract.
-        let value = unsafe { self.value(digit, rest)? };
-        Some((value, false))
+        unsafe {
+            match (self.reader, self.turn) {
+                (_, Some(turn)) => tuple.put_integer(shape.take_field(key)? as u64 ^ turn, image.align.into()),
+                (Reader::Text, _) => image.put_text(shape, shape.take_text(key)?, 0, tuple),
+                _ => self.get_other(key, rest, tuple),
+            }
+        }
     }
 
-    /// The value of a digit.
-    unsafe fn value(&self, digit: &[u8], rest: &mut &[u8]) -> Option<Datum> {
-        let shape = &self.shape;
+    /// The same, of a column that is not of the commonest kinds.
+    #[inline(never)]
+    unsafe fn get_other(&self, key: &mut &[u8], rest: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
+        let (shape, image) = (&self.shape, self.image);
         // SAFETY: by the contract of `get`.
         unsafe {
             match self.reader {
-                Reader::Exact(ty) => get_exact(ty, shape.take_field(digit)?, rest),
-                Reader::Text => get_content(digit.len(), |room| shape.take_text(digit, room)),
-                Reader::Bpchar => get_bpchar(shape, digit, take_count(rest)?),
-                Reader::Name => get_name(digit.len(), self.image.length, |room| shape.take_text(digit, room)),
-                Reader::Bytea => get_content(digit.len(), |room| shape.take_bytes(digit, room)),
-                Reader::Numeric => numeric::get(shape, digit, rest),
-                Reader::Timetz => Some(timetz::get(shape.take_field(digit)?)),
-                Reader::Interval => interval::get(shape.take_field(digit)?, rest),
-                Reader::Bits => bits::get(shape, digit),
-                Reader::Inet => inet::get(shape, digit),
-                Reader::Opaque => self.image.copy(shape.opaque_value(digit)?),
+                Reader::Exact(ty) => get_exact(ty, shape.take_field(key)?, rest, tuple),
+                Reader::Text => image.put_text(shape, shape.take_text(key)?, 0, tuple),
+                Reader::Bpchar => {
+                    let blanks = take_count(rest).filter(|blanks| *blanks < MOST_BLANKS)?;
+                    image.put_text(shape, shape.take_text(key)?, blanks as usize, tuple)
+                }
+                Reader::Name => put_name(shape, shape.take_text(key)?, image, tuple),
+                Reader::Bytea => image.get_content(key.len(), tuple, |room| shape.take_bytes(key, room)),
+                Reader::Numeric => {
+                    image.get_content(numeric::most(key), tuple, |room| numeric::get(shape, key, rest, room))
+                }
+                Reader::Timetz => tuple.put(&timetz::get(shape.take_field(key)?), image.align.into()),
+                Reader::Interval => tuple.put(&interval::get(shape.take_field(key)?, rest)?, image.align.into()),
+                Reader::Bits => image.get_content(bits::most(key), tuple, |room| bits::get(shape, key, room)),
+                Reader::Inet => image.get_content(inet::MOST, tuple, |room| inet::get(shape, key, room)),
+                Reader::Opaque => image.get(shape.without_prefix().take_opaque(key)?, tuple),
             }
         }
     }
@@ -329,20 +348,17 @@ impl Extra {
         unsafe { self.image.put(&self.shape, &[], value, rest) };
     }
 
-    /// Takes a value off the front of `rest`, into the current memory context; whether it is NULL. None if the bytes are
-    /// damaged.
+    /// Takes a value off the front of `rest`: it is the tuple's next column. None if the bytes are damaged.
     ///
     /// # Safety
     /// The caller's frames own no destructors: may raise when out of memory.
-    pub unsafe fn get(&self, rest: &mut &[u8]) -> Option<(Datum, bool)> {
-        let length = self.shape.length(rest)?;
-        let digit = rest.split_off(..length)?;
-        if self.shape.is_null(digit) {
-            return Some((Datum::null(), true));
+    pub unsafe fn get(&self, rest: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
+        if self.shape.take_null(rest) {
+            tuple.put_null();
+            return Some(());
         }
         // SAFETY: by this function's contract.
-        let value = unsafe { self.image.copy(self.shape.opaque_value(digit)?)? };
-        Some((value, false))
+        unsafe { self.image.get(self.shape.take_opaque(rest)?, tuple) }
     }
 }
 
@@ -453,16 +469,63 @@ impl Image {
         Some(Datum::from(room.write_copy_of_slice(seen).as_ptr()))
     }
 
-    /// The value stored so, in the current memory context.
-    unsafe fn copy(self, stored: &[u8]) -> Option<Datum> {
+    /// Puts the value stored so.
+    #[inline]
+    unsafe fn get(self, stored: &[u8], tuple: &mut Tuple) -> Option<()> {
         let seen = self.seen(stored)?;
-        if self.by_value {
-            return by_value(seen);
-        }
+        let is_short = self.length == Self::VARLENA && seen[0] & 1 == 1;
         // SAFETY: may raise, as the caller allows.
-        let room = unsafe { allocate(seen.len()) };
-        room.copy_from_slice(seen);
-        Some(Datum::from(room.as_ptr()))
+        unsafe { tuple.put(seen, if is_short { 1 } else { self.align.into() }) }
+    }
+
+    /// Puts a text, and blanks behind it, with a length in front that is as short as the server has it.
+    #[inline(always)]
+    unsafe fn put_text(self, shape: &DigitShape, text: &[u8], blanks: usize, tuple: &mut Tuple) -> Option<()> {
+        let length = text.len() + blanks;
+        let is_short = self.packable && length <= MOST_SHORT;
+        let (header, align) = if is_short { (1, 1) } else { (HEADER, self.align.into()) };
+        // SAFETY: may raise, as the caller allows.
+        unsafe {
+            tuple.put_with(header + length, align, |room| {
+                match room.first_chunk_mut() {
+                    Some(long) if !is_short => *long = long_header(length),
+                    _ => room[0] = short_header(length),
+                }
+                let (text_room, blank_room) = room[header..].split_at_mut_checked(text.len())?;
+                shape.copy_text(text, text_room);
+                blank_room.fill(b' ');
+                Some(header + length)
+            })
+        }
+    }
+
+    /// Puts a value with a length in front, as short as the server has it, whose content `write` writes: `most` bytes or
+    /// less.
+    #[inline]
+    unsafe fn get_content(
+        self,
+        most: usize,
+        tuple: &mut Tuple,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Option<()> {
+        let align = usize::from(self.align);
+        // SAFETY: may raise, as the caller allows.
+        unsafe {
+            tuple.put_with(align + HEADER + most, 1, |room| {
+                // Most are short: others are moved.
+                let length = write(&mut room[1..=most])?;
+                if self.packable && length <= MOST_SHORT {
+                    room[0] = short_header(length);
+                    return Some(1 + length);
+                }
+                let padding = room.as_ptr().align_offset(align);
+                let start = padding + HEADER;
+                room.copy_within(1..=length, start);
+                room[..padding].fill(0);
+                room[padding..start].copy_from_slice(&long_header(length));
+                Some(start + length)
+            })
+        }
     }
 }
 
@@ -493,19 +556,19 @@ fn by_value(bytes: &[u8]) -> Option<Datum> {
     })
 }
 
-/// Zeroed memory in the current context.
-unsafe fn allocate<'a>(size: usize) -> &'a mut [u8] {
-    // SAFETY: new memory of that size; may raise, as every caller allows.
-    unsafe { slice::from_raw_parts_mut(palloc0(size).cast(), size) }
+/// Bytes of the length that is in front of a value, if it is not a short one.
+const HEADER: usize = 4;
+/// The most bytes of a value with a length of 1 byte.
+const MOST_SHORT: usize = 126;
+
+/// The length of a value, itself included, in 4 bytes.
+fn long_header(content: usize) -> [u8; HEADER] {
+    (((HEADER + content) as u32) << 2).to_le_bytes()
 }
 
-/// Bytes of the length that is in front of a value.
-const HEADER: usize = 4;
-
-/// Writes the length of a value to its front. The memory may be longer.
-fn finish(whole: &mut [u8], length: usize) -> Datum {
-    whole[..HEADER].copy_from_slice(&((length as u32) << 2).to_le_bytes());
-    Datum::from(whole.as_ptr())
+/// The same in 1 byte.
+fn short_header(content: usize) -> u8 {
+    (1 + content as u8) << 1 | 1
 }
 
 /// What `use_content` makes of a value, less the length in front of it.
@@ -537,14 +600,6 @@ unsafe fn content<'a>(plain: *const u8) -> &'a [u8] {
     }
 }
 
-/// The value whose content `take` writes, of less than `room` bytes.
-unsafe fn get_content(room: usize, take: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<Datum> {
-    // SAFETY: may raise, as every caller allows.
-    let whole = unsafe { allocate(HEADER + room) };
-    let length = take(&mut whole[HEADER..])?;
-    Some(finish(whole, HEADER + length))
-}
-
 unsafe fn put_exact<const N: usize, const M: usize>(
     shape: &DigitShape,
     ty: ColumnType,
@@ -560,22 +615,11 @@ unsafe fn put_exact<const N: usize, const M: usize>(
     }
 }
 
-unsafe fn get_exact(ty: ColumnType, field: u128, rest: &mut &[u8]) -> Option<Datum> {
+unsafe fn get_exact(ty: ColumnType, field: u128, rest: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
     let negative = has_two_images(ty, field) && *rest.split_off_first()? != 0;
-    if field > last_field(ty) {
-        return None;
-    }
-    // SAFETY: may raise, as the caller allows; room for the widest type.
-    unsafe {
-        Some(match ty {
-            ColumnType::Uuid | ColumnType::Macaddr | ColumnType::Macaddr8 => {
-                let room = allocate(16);
-                column::store(ty, ty.decode(field, negative), room.as_mut_ptr());
-                Datum::from(room.as_ptr())
-            }
-            _ => column::value(ty, ty.decode(field, negative), &mut column::Room::default()),
-        })
-    }
+    let field = Some(field).filter(|field| *field <= last_field(ty))?;
+    // SAFETY: may raise, as the caller allows.
+    unsafe { tuple.put_exact(ty, ty.decode(field, negative)) }
 }
 
 /// The largest field of a type.
@@ -598,28 +642,22 @@ unsafe fn name<'a>(value: Datum) -> &'a [u8] {
     }
 }
 
-/// A name, or the C string that is stored for it, whose bytes `take` writes: less than `room`.
-unsafe fn get_name(room: usize, stored: i16, take: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<Datum> {
-    let room = usize::try_from(stored).unwrap_or(room);
-    // SAFETY: may raise, as the caller allows.
-    let name = unsafe { allocate(room) };
-    take(&mut name[..room - 1])?;
-    Some(Datum::from(name.as_ptr()))
-}
-
-unsafe fn get_bpchar(shape: &DigitShape, digit: &[u8], blanks: u32) -> Option<Datum> {
-    /// More than any `character(n)` has.
-    const MOST: u32 = 1 << 24;
-    let blanks = Some(blanks).filter(|blanks| *blanks < MOST)? as usize;
+/// Puts a name, or the C string that is stored for it.
+unsafe fn put_name(shape: &DigitShape, name: &[u8], image: Image, tuple: &mut Tuple) -> Option<()> {
+    let whole = usize::try_from(image.length).unwrap_or(name.len() + 1);
     // SAFETY: may raise, as the caller allows.
     unsafe {
-        get_content(digit.len() + blanks, |room| {
-            let length = shape.take_text(digit, room)?;
-            room.get_mut(length..length + blanks)?.fill(b' ');
-            Some(length + blanks)
+        tuple.put_with(whole, image.align.into(), |room| {
+            let (text, zeros) = room.split_at_mut_checked(name.len()).filter(|(_, zeros)| !zeros.is_empty())?;
+            shape.copy_text(name, text);
+            zeros.fill(0);
+            Some(whole)
         })
     }
 }
+
+/// More blanks than any `character(n)` has.
+const MOST_BLANKS: u32 = 1 << 24;
 
 /// Puts a number, seven bits a byte.
 fn put_count<const M: usize>(mut count: u32, rest: &mut Buffer<M>) {
@@ -713,16 +751,19 @@ mod numeric {
         }
     }
 
-    pub unsafe fn get(shape: &DigitShape, digit: &[u8], rest: &mut &[u8]) -> Option<Datum> {
-        /// Bytes before the digits in the short and in the long form.
-        const SHORT_START: usize = HEADER + 2;
-        const LONG_START: usize = HEADER + 4;
+    /// Bytes before the digits in the short and in the long form.
+    const SHORT_START: usize = 2;
+    const LONG_START: usize = 4;
 
-        // SAFETY: may raise, as the caller allows.
-        let whole = unsafe { allocate(LONG_START + digit.len()) };
-        let (decimal, count) = shape.take_numeric(digit, whole[SHORT_START..].as_chunks_mut::<2>().0)?;
+    /// The most bytes that a number at the front of `key` has.
+    pub fn most(key: &[u8]) -> usize {
+        LONG_START + key.len()
+    }
+
+    pub fn get(shape: &DigitShape, key: &mut &[u8], rest: &mut &[u8], out: &mut [u8]) -> Option<usize> {
+        let (decimal, count) = shape.take_numeric(key, out[SHORT_START..].as_chunks_mut::<2>().0)?;
         let end = SHORT_START + 2 * count;
-        let word = |whole: &mut [u8], at: usize, word: u16| whole[at..at + 2].copy_from_slice(&word.to_le_bytes());
+        let word = |out: &mut [u8], at: usize, word: u16| out[at..at + 2].copy_from_slice(&word.to_le_bytes());
         let negative = decimal.class == DecimalClass::Negative;
         let special = match decimal.class {
             DecimalClass::NaN => Some(NAN),
@@ -731,19 +772,19 @@ mod numeric {
             _ => None,
         };
         if let Some(header) = special {
-            word(whole, HEADER, header);
-            return Some(finish(whole, end));
+            word(out, 0, header);
+            return Some(end);
         }
         let scale = u16::try_from(take_count(rest)?).ok().filter(|scale| *scale <= LONG_SCALE)?;
         if scale < SHORT_SCALES && SHORT_WEIGHTS.contains(&decimal.weight) {
             let sign = if negative { SHORT_NEGATIVE } else { 0 };
-            word(whole, HEADER, SHORT | sign | scale << SHORT_SCALE_SHIFT | decimal.weight as u16 & SHORT_WEIGHT);
-            return Some(finish(whole, end));
+            word(out, 0, SHORT | sign | scale << SHORT_SCALE_SHIFT | decimal.weight as u16 & SHORT_WEIGHT);
+            return Some(end);
         }
-        whole.copy_within(SHORT_START..end, LONG_START);
-        word(whole, HEADER, scale | if negative { LONG_NEGATIVE } else { 0 });
-        word(whole, HEADER + 2, decimal.weight as u16);
-        Some(finish(whole, end + LONG_START - SHORT_START))
+        out.copy_within(SHORT_START..end, LONG_START);
+        word(out, 0, scale | if negative { LONG_NEGATIVE } else { 0 });
+        word(out, 2, decimal.weight as u16);
+        Some(end + LONG_START - SHORT_START)
     }
 }
 
@@ -765,15 +806,14 @@ mod timetz {
         u128::from(universal as u64 ^ 1 << 63) << 32 | u128::from(zone as u32 ^ 1 << 31)
     }
 
-    pub unsafe fn get(field: u128) -> Datum {
+    pub fn get(field: u128) -> [u8; WIDTH as usize] {
         let zone = (field as u32 ^ 1 << 31) as i32;
         let universal = ((field >> 32) as u64 ^ 1 << 63) as i64;
         let time = universal.wrapping_sub(i64::from(zone) * SECOND);
-        // SAFETY: may raise, as the caller allows.
-        let room = unsafe { allocate(WIDTH.into()) };
-        room[..8].copy_from_slice(&time.to_le_bytes());
-        room[8..].copy_from_slice(&zone.to_le_bytes());
-        Datum::from(room.as_ptr())
+        let mut value = [0; WIDTH as usize];
+        value[..8].copy_from_slice(&time.to_le_bytes());
+        value[8..].copy_from_slice(&zone.to_le_bytes());
+        value
     }
 }
 
@@ -808,16 +848,15 @@ mod interval {
         put_count(folded(months), rest);
     }
 
-    pub unsafe fn get(field: u128, rest: &mut &[u8]) -> Option<Datum> {
+    pub fn get(field: u128, rest: &mut &[u8]) -> Option<[u8; 16]> {
         let days = unfolded(take_count(rest)?);
         let months = unfolded(take_count(rest)?);
         let time = i64::try_from(field as i128 - BIAS - span(0, days, months)).ok()?;
-        // SAFETY: may raise, as the caller allows.
-        let room = unsafe { allocate(16) };
-        room[..8].copy_from_slice(&time.to_le_bytes());
-        room[8..12].copy_from_slice(&days.to_le_bytes());
-        room[12..].copy_from_slice(&months.to_le_bytes());
-        Some(Datum::from(room.as_ptr()))
+        let mut value = [0; 16];
+        value[..8].copy_from_slice(&time.to_le_bytes());
+        value[8..12].copy_from_slice(&days.to_le_bytes());
+        value[12..].copy_from_slice(&months.to_le_bytes());
+        Some(value)
     }
 }
 
@@ -833,16 +872,16 @@ mod bits {
         }
     }
 
-    pub unsafe fn get(shape: &DigitShape, digit: &[u8]) -> Option<Datum> {
-        // SAFETY: may raise, as the caller allows.
-        unsafe {
-            get_content(COUNT + digit.len(), |room| {
-                let (count, bytes) = room.split_first_chunk_mut::<COUNT>()?;
-                let bits = shape.take_bits(digit, bytes)?;
-                *count = i32::try_from(bits).ok()?.to_le_bytes();
-                Some(COUNT + bits.div_ceil(8))
-            })
-        }
+    /// The most bytes that a bit string at the front of `key` has.
+    pub fn most(key: &[u8]) -> usize {
+        COUNT + key.len()
+    }
+
+    pub fn get(shape: &DigitShape, key: &mut &[u8], out: &mut [u8]) -> Option<usize> {
+        let (count, bytes) = out.split_first_chunk_mut::<COUNT>()?;
+        let bits = shape.take_bits(key, bytes)?;
+        *count = i32::try_from(bits).ok()?.to_le_bytes();
+        Some(COUNT + bits.div_ceil(8))
     }
 }
 
@@ -856,7 +895,7 @@ mod inet {
     /// Families, and bytes of their addresses.
     const FAMILIES: [(u8, usize); 2] = [(2, 4), (3, 16)];
     /// The longest: a family, a network, a number of bits and a host.
-    const MOST: usize = 2 + 2 * 16;
+    pub const MOST: usize = 2 + 2 * 16;
 
     fn width(family: u8) -> Option<usize> {
         FAMILIES.iter().find(|(known, _)| *known == family).map(|(_, width)| *width)
@@ -885,21 +924,16 @@ mod inet {
         shape.put_bytes(&parts[..MOST - zeros], key);
     }
 
-    pub unsafe fn get(shape: &DigitShape, digit: &[u8]) -> Option<Datum> {
+    pub fn get(shape: &DigitShape, key: &mut &[u8], out: &mut [u8]) -> Option<usize> {
         let mut parts = [0; MOST];
-        shape.take_bytes(digit, &mut parts)?;
+        shape.take_bytes(key, &mut parts)?;
         let [family, parts @ ..] = parts;
         let width = width(family)?;
         let bits = Some(parts[width]).filter(|bits| usize::from(*bits) <= 8 * width)?;
-        // SAFETY: may raise, as the caller allows.
-        unsafe {
-            get_content(2 + width, |room| {
-                (room[0], room[1]) = (family, bits);
-                for (i, byte) in room[2..].iter_mut().enumerate() {
-                    *byte = parts[i] | parts[width + 1 + i];
-                }
-                Some(2 + width)
-            })
+        (out[0], out[1]) = (family, bits);
+        for (i, byte) in out[2..2 + width].iter_mut().enumerate() {
+            *byte = parts[i] | parts[width + 1 + i];
         }
+        Some(2 + width)
     }
 }

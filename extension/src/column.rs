@@ -40,6 +40,12 @@ pub fn column_type(order: Oid) -> Option<ColumnType> {
     })
 }
 
+/// Whether a type's values are integers to the server.
+pub const fn is_integer(ty: ColumnType) -> bool {
+    let bytes_in_order = matches!(ty, ColumnType::Uuid | ColumnType::Macaddr | ColumnType::Macaddr8);
+    !ty.is_float() && !bytes_in_order
+}
+
 /// Whether the `c`-th column of the index is an expression.
 ///
 /// # Safety

@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 
 use fpbtree_engine::key::digit::Buffer;
-use fpbtree_engine::key::long::{ColumnOrder, LongOrder, LongShape, MOST_KEY, MOST_PARTS, Room, Stored};
+use fpbtree_engine::key::long::{ColumnOrder, LongOrder, LongShape, MOST_KEY, MOST_PARTS, Opened, Room, Stored};
 use fpbtree_engine::key::{KeyShape, Lane, Tail};
 use fpbtree_engine::page::{Entry, Long, Shape};
 use fpbtree_engine::scan::Scannable;
@@ -19,6 +19,7 @@ use crate::column;
 use crate::index::{Index, heap_place};
 use crate::server::{self, Name, Text, raw};
 use crate::store::PgStore;
+use crate::tuple::Tuple;
 
 /// A key space whose entries are made of rows.
 pub trait Keyed: Loadable + Scannable {
@@ -64,17 +65,15 @@ pub trait Keyed: Loadable + Scannable {
     /// The place behind all entries with the key of an entry. `None` if the entry is damaged.
     fn beyond(columns: &Self::Columns, entry: &Entry<'_, Self>, place: &mut Self::Kept) -> Option<()>;
 
-    /// An entry's values, one for each column of the index, in the current memory context. `false` if the entry is
-    /// damaged.
+    /// The index tuple of an entry: a value for each column of the index. None if the entry is damaged.
     ///
     /// # Safety
-    /// Both arrays have an element for each column. May raise.
-    unsafe fn values(
+    /// The caller's frames own no destructors: may raise when out of memory.
+    unsafe fn index_tuple(
         columns: &Self::Columns,
         entry: &Entry<'_, Self>,
-        values: &mut [Datum],
-        nulls: &mut [bool],
-    ) -> bool;
+        tuple: &mut Tuple,
+    ) -> Option<*mut pg_sys::IndexTupleData>;
 
     /// Whether two entries that compare as equal are the same but for hints, byte by byte. Opaque expressions need not
     /// be: a whole row that has gained a column comes in other bytes than those kept.
@@ -185,15 +184,20 @@ macro_rules! keyed {
                 Some(())
             }
 
-            unsafe fn values(shape: &KeyShape, entry: &Entry<'_, $lane>, values: &mut [Datum], nulls: &mut [bool]) -> bool {
+            unsafe fn index_tuple(
+                shape: &KeyShape,
+                entry: &Entry<'_, $lane>,
+                tuple: &mut Tuple,
+            ) -> Option<*mut pg_sys::IndexTupleData> {
+                tuple.clear();
                 for (c, column) in shape.columns().iter().enumerate() {
-                    let image = shape.unpack(entry.key.to_u128(), entry.tail, c);
-                    nulls[c] = image.is_none();
-                    // SAFETY: new memory with room for the longest value that is passed by reference.
-                    let room = unsafe { &mut *raw::palloc0(size_of::<column::Room>()).cast::<column::Room>() };
-                    values[c] = image.map_or(Datum::null(), |image| column::value(column.ty, image, room));
+                    match shape.unpack(entry.key.to_u128(), entry.tail, c) {
+                        None => tuple.put_null(),
+                        // SAFETY: by this function's contract.
+                        Some(image) => unsafe { tuple.put_exact(column.ty, image)? },
+                    }
                 }
-                true
+                Some(tuple.form(entry.tail))
             }
 
             fn is_same(_shape: &KeyShape, a: &Entry<'_, $lane>, b: &Entry<'_, $lane>) -> bool {
@@ -394,23 +398,26 @@ impl Keyed for Long {
         Some(())
     }
 
-    unsafe fn values(columns: &LongColumns, entry: &Entry<'_, Long>, values: &mut [Datum], nulls: &mut [bool]) -> bool {
+    #[inline(always)]
+    unsafe fn index_tuple(
+        columns: &LongColumns,
+        entry: &Entry<'_, Long>,
+        tuple: &mut Tuple,
+    ) -> Option<*mut pg_sys::IndexTupleData> {
         let mut room = Room::new();
-        let Some(mut digits) = columns.shape.join(&entry.key, &mut room) else { return false };
-        let length = columns.shape.value_length(entry.key.extra);
-        let Some(mut rest) = length.and_then(|length| entry.key.extra.get(length..)) else { return false };
-        for c in 0..columns.all {
-            // SAFETY: by this function's contract.
-            let got = unsafe {
-                match &columns.extras[c] {
-                    None => columns.codecs[c].get(&mut digits, &mut rest),
-                    Some(extra) => extra.get(&mut rest),
-                }
-            };
-            let Some(got) = got else { return false };
-            (values[c], nulls[c]) = got;
+        let Opened { mut normal, mut value, mut rest } = columns.shape.open(&entry.key, &mut room)?;
+        tuple.clear();
+        // SAFETY: by this function's contract.
+        unsafe {
+            for (c, codec) in columns.codecs[..columns.keys].iter().enumerate() {
+                let key = if c < columns.shape.opaque_from() { &mut normal } else { &mut value };
+                codec.get(key, &mut rest, tuple)?;
+            }
+            for extra in columns.extras[columns.keys..columns.all].iter().flatten() {
+                extra.get(&mut rest, tuple)?;
+            }
         }
-        true
+        Some(tuple.form(entry.tail))
     }
 
     fn is_same(columns: &LongColumns, a: &Entry<'_, Long>, b: &Entry<'_, Long>) -> bool {

@@ -15,6 +15,7 @@ use crate::keys::{Keyed, tree};
 use crate::options;
 use crate::server::{self, Name, raw};
 use crate::store::PgStore;
+use crate::tuple::Tuple;
 
 /// `InvalidTransactionId`.
 const NO_TRANSACTION: u32 = 0;
@@ -207,10 +208,15 @@ impl<K: Keyed> Watch<K> {
             unsafe {
                 let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
                 let mut nulls = [true; pg_sys::INDEX_MAX_KEYS as usize];
-                K::values(columns, entry, &mut values, &mut nulls);
+                let mut tuple = Tuple::new(pg_sys::CurrentMemoryContext);
+                if let Some(formed) = K::index_tuple(columns, entry, &mut tuple) {
+                    let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+                    pg_sys::index_deform_tuple(formed, (*rel).rd_att, values, nulls);
+                }
                 if is_checked(rel, nulls.as_ptr()) {
                     refuse_build(rel, heap, values.as_ptr(), nulls.as_ptr());
                 }
+                tuple.end();
             }
         }
         self.any = K::beyond(columns, entry, &mut self.beyond).is_some();

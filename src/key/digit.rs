@@ -354,17 +354,18 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Where the first byte that is `wanted` is. Eight are looked at in one go: digits are long as often as not.
+/// Where the first byte that is `wanted` is. Sixteen are looked at in one go: digits are long as often as not.
 #[inline]
 fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    let (words, tail) = bytes.as_chunks::<8>();
-    for (i, word) in words.iter().enumerate() {
-        let differing = u64::from_le_bytes(*word) ^ (ONES * u64::from(wanted));
-        // The top bits of the bytes that are zero; above the lowest of them others may be set, too.
-        let found = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
-        if found != 0 {
-            return Some(8 * i + found.trailing_zeros() as usize / 8);
+    const ONES: u128 = u128::from_ne_bytes([1; 16]);
+    let (chunks, tail) = bytes.as_chunks::<16>();
+    for (i, chunk) in chunks.iter().enumerate() {
+        // One comparison of vectors.
+        if chunk.iter().fold(false, |found, byte| found | (*byte == wanted)) {
+            let differing = u128::from_le_bytes(*chunk) ^ (ONES * u128::from(wanted));
+            // The top bits of the bytes that are zero; above the lowest of them others may be set, too.
+            let found = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
+            return Some(16 * i + found.trailing_zeros() as usize / 8);
         }
     }
     let place = tail.iter().position(|byte| *byte == wanted)?;
@@ -526,8 +527,8 @@ impl DigitShape {
         if self.is_null(bytes) {
             return Some(1);
         }
-        let mut source = self.source(bytes)?;
-        match self.kind {
+        let mut behind = bytes;
+        self.take(&mut behind, |source| match self.kind {
             DigitKind::Fixed(width) => source.skip(width.into()).map(drop),
             DigitKind::Text => source.until_zero().map(drop),
             DigitKind::Bytes => source.escaped(|_| Some(())),
@@ -536,70 +537,96 @@ impl DigitShape {
             DigitKind::Opaque { prefix, value } => {
                 source.skip(prefix.into()).and_then(|_| source.value(value)).map(drop)
             }
-        }?;
-        Some(bytes.len() - source.bytes.len())
+        })?;
+        Some(bytes.len() - behind.len())
     }
 
-    /// The content behind a value's marker.
-    #[inline]
-    fn source<'a>(&self, bytes: &'a [u8]) -> Option<Source<'a>> {
-        let (&marker, content) = bytes.split_first()?;
-        (marker == Self::VALUE).then_some(Source { bytes: content, flip: self.flip() })
+    /// Takes a value's digit off the front of `bytes`, `content` what is behind its marker. None, and nothing is taken, if
+    /// there is no such digit.
+    #[inline(always)]
+    fn take<'a, T>(&self, bytes: &mut &'a [u8], content: impl FnOnce(&mut Source<'a>) -> Option<T>) -> Option<T> {
+        let (&marker, behind) = bytes.split_first()?;
+        let mut source = Some(Source { bytes: behind, flip: self.flip() }).filter(|_| marker == Self::VALUE)?;
+        let taken = content(&mut source)?;
+        *bytes = source.bytes;
+        Some(taken)
     }
 
-    /// The number at the front of `bytes`. As with the others of its kind, None if there is no value to be had.
+    /// Takes NULL off the front of `bytes`; whether it was there.
     #[inline]
-    pub fn take_field(&self, bytes: &[u8]) -> Option<u128> {
+    pub fn take_null(&self, bytes: &mut &[u8]) -> bool {
+        self.is_null(bytes) && bytes.split_off_first().is_some()
+    }
+
+    /// Takes a number off the front of `bytes`. As with the others of its kind, None if there is no value to be had.
+    #[inline]
+    pub fn take_field(&self, bytes: &mut &[u8]) -> Option<u128> {
         let DigitKind::Fixed(width) = self.kind else { return None };
-        let stored = self.source(bytes)?.skip(width.into())?;
-        let mut field = [0; DigitKind::MAX_FIXED as usize];
-        let start = field.len().checked_sub(stored.len())?;
-        copy_flipped(&mut field[start..], stored, self.flip());
-        Some(u128::from_be_bytes(field))
+        let stored = self.take(bytes, |source| source.skip(width.into()))?;
+        let (bytes, words) = stored.as_rchunks::<4>();
+        let first = bytes.iter().fold(0, |field, byte| field << 8 | u128::from(byte ^ self.flip()));
+        let flip = u32::from_ne_bytes([self.flip(); 4]);
+        Some(words.iter().fold(first, |field, word| field << 32 | u128::from(u32::from_be_bytes(*word) ^ flip)))
     }
 
-    /// Copies the text at the front of `bytes` to `out`; its length. None also if it is longer than `out`.
-    pub fn take_text(&self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
-        let text = self.source(bytes)?.until_zero()?;
-        copy_flipped(out.get_mut(..text.len())?, text, self.flip());
-        Some(text.len())
+    /// Takes a text off the front of `bytes`, as it is stored: [`copy_text`](Self::copy_text) copies it.
+    #[inline(always)]
+    pub fn take_text<'a>(&self, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+        self.take(bytes, Source::until_zero)
     }
 
-    /// Copies the bytes at the front of `bytes` to `out`; their number. None also if they are more than `out` holds.
-    pub fn take_bytes(&self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
-        take_escaped(&mut self.source(bytes)?, out)
+    /// Copies what fits of a text to `out`.
+    #[inline(always)]
+    pub fn copy_text(&self, text: &[u8], out: &mut [u8]) {
+        copy_flipped(out, text, self.flip());
     }
 
-    /// Copies the bit string at the front of `bytes` to `out`; the number of bits. None also if it is longer than `out`.
-    pub fn take_bits(&self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
-        let mut source = self.source(bytes)?;
-        let n = take_escaped(&mut source, out)?;
-        match (n, source.byte()?) {
+    /// Takes bytes off the front of `bytes` and copies them to `out`; their number. None also if they are more than `out`
+    /// holds.
+    pub fn take_bytes(&self, bytes: &mut &[u8], out: &mut [u8]) -> Option<usize> {
+        self.take(bytes, |source| take_escaped(source, out))
+    }
+
+    /// Takes a bit string off the front of `bytes` and copies it to `out`; the number of bits. None also if it is longer
+    /// than `out`.
+    pub fn take_bits(&self, bytes: &mut &[u8], out: &mut [u8]) -> Option<usize> {
+        self.take(bytes, |source| match (take_escaped(source, out)?, source.byte()?) {
             (0, 0) => Some(0),
-            (1.., last @ 1..=8) => Some(8 * (n - 1) + usize::from(last)),
+            (n @ 1.., last @ 1..=8) => Some(8 * (n - 1) + usize::from(last)),
             _ => None,
-        }
+        })
     }
 
-    /// Copies the digits of the number at the front of `bytes` to `digits`; the number and how many they are. None also
-    /// if they are more than `digits` holds.
-    pub fn take_numeric(&self, bytes: &[u8], digits: &mut [[u8; 2]]) -> Option<(Decimal, usize)> {
+    /// Takes a number off the front of `bytes` and copies its digits to `digits`; the number and how many they are. None
+    /// also if they are more than `digits` holds.
+    pub fn take_numeric(&self, bytes: &mut &[u8], digits: &mut [[u8; 2]]) -> Option<(Decimal, usize)> {
         let mut n = 0;
-        let decimal = self.source(bytes)?.decimal(|digit| {
-            *digits.get_mut(n)? = digit.to_ne_bytes();
-            n += 1;
-            Some(())
+        let decimal = self.take(bytes, |source| {
+            source.decimal(|digit| {
+                *digits.get_mut(n)? = digit.to_ne_bytes();
+                n += 1;
+                Some(())
+            })
         })?;
         Some((decimal, n))
     }
 
-    /// The opaque value at the front of `bytes` as it is stored, its length or terminator included.
+    /// Takes an opaque value off the front of `bytes`, as it is stored, its length or terminator included.
     #[inline]
-    pub fn opaque_value<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    pub fn take_opaque<'a>(&self, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
         let DigitKind::Opaque { prefix, value } = self.kind else { return None };
-        let mut source = self.source(bytes)?;
-        source.skip(prefix.into())?;
-        source.value(value)
+        self.take(bytes, |source| {
+            source.skip(prefix.into())?;
+            source.value(value)
+        })
+    }
+
+    /// The same digits without a prefix, as values are kept beside it.
+    pub const fn without_prefix(self) -> DigitShape {
+        match self.kind {
+            DigitKind::Opaque { value, .. } => DigitShape { kind: DigitKind::Opaque { prefix: 0, value }, ..self },
+            _ => self,
+        }
     }
 }
 
@@ -673,16 +700,17 @@ mod tests {
     }
 
     /// The value of the digit at the front of `bytes`, that of an opaque one without its prefix.
-    fn decoded(shape: &DigitShape, bytes: &[u8]) -> Option<Option<Value>> {
+    fn decoded(shape: &DigitShape, bytes: &mut &[u8]) -> Option<Option<Value>> {
         let mut out = [0; 4096];
-        if shape.is_null(bytes) {
+        if shape.take_null(bytes) {
             return Some(None);
         }
         Some(Some(match shape.kind {
             DigitKind::Fixed(_) => Value::Field(shape.take_field(bytes)?),
             DigitKind::Text => {
-                let n = shape.take_text(bytes, &mut out)?;
-                Value::Bytes(out[..n].to_vec())
+                let text = shape.take_text(bytes)?;
+                shape.copy_text(text, &mut out);
+                Value::Bytes(out[..text.len()].to_vec())
             }
             DigitKind::Bytes => {
                 let n = shape.take_bytes(bytes, &mut out)?;
@@ -698,7 +726,7 @@ mod tests {
                 Value::Number(decimal, digits[..n].to_vec())
             }
             DigitKind::Opaque { value, .. } => {
-                let stored = shape.opaque_value(bytes)?;
+                let stored = shape.take_opaque(bytes)?;
                 let content = match value {
                     ValueLength::Fixed(_) => stored,
                     ValueLength::CString => &stored[..stored.len() - 1],
@@ -905,7 +933,9 @@ mod tests {
             let digit = encoded(&shape, &value);
             let key = [digit.as_slice(), &behind].concat();
             prop_assert_eq!(shape.length(&key), Some(digit.len()));
-            prop_assert_eq!(decoded(&shape, &key), Some(plain(value)));
+            let mut left = key.as_slice();
+            prop_assert_eq!(decoded(&shape, &mut left), Some(plain(value)));
+            prop_assert_eq!(left, behind);
             for cut in 0..digit.len() {
                 prop_assert_eq!(shape.length(&digit[..cut]), None);
             }
@@ -916,11 +946,13 @@ mod tests {
         fn any_bytes_are_decoded(shape in any_shape(), bytes in any_bytes(0)) {
             let value = [&[DigitShape::VALUE], bytes.as_slice()].concat();
             for bytes in [bytes, value] {
-                if let Some(length) = shape.length(&bytes) {
-                    prop_assert!(length <= bytes.len());
-                    prop_assert_eq!(decoded(&shape, &bytes), decoded(&shape, &bytes[..length]));
+                let (length, mut left) = (shape.length(&bytes), bytes.as_slice());
+                let value = decoded(&shape, &mut left);
+                if let Some(length) = length {
+                    prop_assert_eq!(&value, &decoded(&shape, &mut &bytes[..length]));
+                    prop_assert!(value.is_none() || left.len() == bytes.len() - length);
                 } else {
-                    prop_assert_eq!(decoded(&shape, &bytes), None);
+                    prop_assert_eq!(value, None);
                 }
             }
         }
@@ -928,13 +960,12 @@ mod tests {
         #[test]
         fn nothing_is_copied_beyond_the_room((shape, [value, _]) in shape_and_values(), room in 0usize..6) {
             let digit = encoded(&shape, &value);
-            let mut out = [0; 6];
+            let (mut out, digit) = ([0; 6], &mut digit.as_slice());
             let n = match shape.kind {
-                DigitKind::Text => shape.take_text(&digit, &mut out[..room]),
-                DigitKind::Bytes => shape.take_bytes(&digit, &mut out[..room]),
-                DigitKind::Bits => shape.take_bits(&digit, &mut out[..room]).map(|bits| bits.div_ceil(8)),
-                DigitKind::Numeric => shape.take_numeric(&digit, &mut [[0; 2]; 6][..room]).map(|(_, n)| n),
-                DigitKind::Fixed(_) | DigitKind::Opaque { .. } => return Ok(()),
+                DigitKind::Bytes => shape.take_bytes(digit, &mut out[..room]),
+                DigitKind::Bits => shape.take_bits(digit, &mut out[..room]).map(|bits| bits.div_ceil(8)),
+                DigitKind::Numeric => shape.take_numeric(digit, &mut [[0; 2]; 6][..room]).map(|(_, n)| n),
+                DigitKind::Fixed(_) | DigitKind::Text | DigitKind::Opaque { .. } => return Ok(()),
             };
             let needed = match plain(value) {
                 Some(Value::Bytes(bytes) | Value::Bits(bytes, _)) => Some(bytes.len()),

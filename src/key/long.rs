@@ -103,16 +103,16 @@ impl LongShape {
     /// How a column's digit is stored in the value part: that of the first without its prefix, which the normal part has.
     fn value_digit(&self, column: usize) -> DigitShape {
         let digit = self.digits[column];
-        match digit.kind {
-            DigitKind::Opaque { value, .. } if column == self.opaque_from as usize => {
-                DigitShape { kind: DigitKind::Opaque { prefix: 0, value }, ..digit }
-            }
-            _ => digit,
-        }
+        if column == self.opaque_from as usize { digit.without_prefix() } else { digit }
     }
 
     /// Bytes of the value part at the front of an entry's bytes behind its normal part.
+    #[inline]
     pub fn value_length(&self, extra: &[u8]) -> Option<usize> {
+        if self.is_opaque() { self.opaque_length(extra) } else { Some(0) }
+    }
+
+    fn opaque_length(&self, extra: &[u8]) -> Option<usize> {
         let mut at = 0;
         for column in self.opaque_from as usize..self.count as usize {
             at += self.value_digit(column).length(extra.get(at..)?)?;
@@ -122,27 +122,29 @@ impl LongShape {
 
     /// The digits of a whole key, put together again in `room`. None if they are damaged, or longer than any key.
     pub fn join<'o>(&self, stored: &Stored<'_>, room: &'o mut Room) -> Option<&'o [u8]> {
-        let normal = stored.normal_length();
-        if normal > MOST_PARTS {
-            return None;
-        }
-        let padding = self.padding();
-        let out = room.zeroed(normal + padding);
-        stored.copy_from(0, &mut out[..normal]);
+        let normal = room.normal(stored, self.padding())?;
         let mut at = 0;
         for digit in &self.digits()[..self.opaque_from as usize] {
-            at += digit.length(&out[at..])?;
+            at += digit.length(&normal[at..])?;
         }
         if let Some(digit) = self.digits().get(self.opaque_from as usize) {
-            at += normal_length(digit, &out[at..]);
+            at += normal_length(digit, &normal[at..]);
             let value = stored.extra.get(1..self.value_length(stored.extra)?)?;
-            if at > normal + padding || at + value.len() > Room::SIZE {
+            if at > normal.len() || at + value.len() > Room::SIZE {
                 return None;
             }
             room.write(at, value);
             at += value.len();
         }
         Some(room.front(at))
+    }
+
+    /// What the digits of an entry's columns can be taken from. None if it is damaged.
+    #[inline]
+    pub fn open<'e>(&self, stored: &Stored<'e>, room: &'e mut Room) -> Option<Opened<'e>> {
+        let (value, rest) = stored.extra.split_at_checked(self.value_length(stored.extra)?)?;
+        let normal = if self.opaque_from == 0 { &[] } else { room.normal(stored, self.padding())? };
+        Some(Opened { normal, value, rest })
     }
 
     /// Writes the columns to the front of `out`.
@@ -175,6 +177,17 @@ pub struct Parts<'d> {
     pub marker: &'d [u8],
     /// The rest of the value part.
     pub value: &'d [u8],
+}
+
+/// An entry's bytes, to take the digits of its columns off the fronts.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened<'e> {
+    /// The digits before the first opaque one, then what is of no use.
+    pub normal: &'e [u8],
+    /// The other digits, that of the first opaque column without its prefix.
+    pub value: &'e [u8],
+    /// What else the entry carries.
+    pub rest: &'e [u8],
 }
 
 /// Compares the values of opaque columns.
@@ -477,6 +490,23 @@ impl Room {
         unsafe { front.assume_init_mut() }
     }
 
+    /// A normal part in one piece, then zeros. None if there is no room for it.
+    #[inline]
+    fn normal(&mut self, stored: &Stored<'_>, zeros: usize) -> Option<&[u8]> {
+        let mut at = 0;
+        for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.rest] {
+            self.0.get_mut(at..at + piece.len())?.write_copy_of_slice(piece);
+            at += piece.len();
+        }
+        // The ordinary case takes no call.
+        let (few, more) = self.0.get_mut(at..)?.split_at_mut_checked(ZEROS)?;
+        few.fill(MaybeUninit::new(0));
+        if zeros > ZEROS {
+            more.get_mut(..zeros - ZEROS)?.fill(MaybeUninit::new(0));
+        }
+        Some(self.front(at + zeros))
+    }
+
     /// Writes bytes at a place, all before which have been written.
     #[inline]
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
@@ -493,7 +523,9 @@ impl Room {
 }
 
 /// Zeros that a key cut short is taken to go on with, at most: enough for a digit of fixed width in every column.
-const PADDING: usize = LongShape::WIDEST * KeyShape::MAX_COLUMNS;
+const PADDING: usize = (LongShape::WIDEST * KeyShape::MAX_COLUMNS).next_multiple_of(ZEROS);
+/// Zeros that are always written.
+const ZEROS: usize = 64;
 
 impl core::fmt::Debug for Kept {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -99,6 +99,9 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     fn begins_lane(key: Self::Key<'_>) -> bool;
     /// How the place is ordered against the entry in a slot of a node, where their lanes are the same.
     fn compare_tied(key: Self::Key<'_>, node: &Node<'_, Self>, slot: usize) -> Ordering;
+    /// How the place is ordered against the entries of a run, where their lanes are the same: equal if it takes tails to
+    /// tell.
+    fn compare_head(key: Self::Key<'_>, run: &Node<'_, Self>) -> Ordering;
     /// What breaks the place's ties with entries that have the same key.
     fn tail(key: Self::Key<'_>) -> Tail;
     /// How the place is ordered against an entry.
@@ -110,7 +113,7 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     /// that of an equal entry if one is beside the place.
     fn parts<'e>(page: &Page<'_, Self>, place: Position, entry: &Entry<'e, Self>) -> (Self::Lane, Cell<'e>);
     /// Whether entries of a page have the same key, their tails aside.
-    fn is_same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
+    fn same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
     /// Where to split a page whose entries are to be these, and the fence between the halves: near the place aimed at,
     /// there where the fence is short.
     fn choose_split<'a>(
@@ -258,6 +261,11 @@ impl<L: Lane> KeySpace for L {
     }
 
     #[inline(always)]
+    fn compare_head(_key: Key<L>, _run: &Node<'_, L>) -> Ordering {
+        Ordering::Equal
+    }
+
+    #[inline(always)]
     fn tail(key: Key<L>) -> Tail {
         key.tail
     }
@@ -275,7 +283,7 @@ impl<L: Lane> KeySpace for L {
         (entry.key, Cell::None)
     }
 
-    fn is_same_key(a: &L, b: &L) -> bool {
+    fn same_key(a: &L, b: &L) -> bool {
         a == b
     }
 

@@ -104,7 +104,8 @@ fn parts_of_cell(cells: &[u8], kind: LaneKind) -> Option<(&[u8], &[u8])> {
     Some((cells.get(at..middle)?, cells.get(middle..middle + extra)?))
 }
 
-/// Copies of a page's entries' keys, and what they carry: each cell once, the prefix once. Plain memory.
+/// Copies of a page's entries' keys, and what they carry: the prefix once, and cells. Those of a few entries are copied
+/// one by one, of more all that the page has. Plain memory.
 #[derive(Clone, Copy)]
 pub struct Copies {
     kind: LaneKind,
@@ -114,11 +115,19 @@ pub struct Copies {
     cells: [u16; MAX_PAGE_ENTRIES],
     /// The cell copied last: where it was in the page, and where it is.
     last: (u16, u16),
+    /// Where the page's cells begin if all have been copied, else where they would end.
+    whole_from: usize,
+    /// The end of what was copied one by one.
     used: usize,
-    bytes: [u8; 2 * PAGE_SIZE],
+    /// The page's cells, each where it is in the page; then the prefix, and cells one by one.
+    bytes: [u8; Copies::END],
 }
 
 impl Copies {
+    /// Bytes that are copied one by one: prefix and cells of a few entries.
+    const FEW: usize = MOST_PARTS + 512;
+    const END: usize = PAGE_SIZE + Self::FEW;
+
     /// None.
     pub fn none() -> Self {
         Copies {
@@ -127,17 +136,19 @@ impl Copies {
             lanes: [0; MAX_PAGE_ENTRIES],
             cells: [0; MAX_PAGE_ENTRIES],
             last: (0, 0),
-            used: 0,
-            bytes: [0; 2 * PAGE_SIZE],
+            whole_from: SPACE_END,
+            used: PAGE_SIZE,
+            bytes: [0; Self::END],
         }
     }
 
     /// Begins with a page.
     pub fn begin(&mut self, page: &Page<'_, Long>) {
         let prefix = page.prefix();
-        self.bytes[..prefix.len()].copy_from_slice(prefix);
-        // No cell begins at 0.
-        (self.kind, self.prefix, self.used, self.last) = (page.layout.kind, prefix.len(), prefix.len().max(1), (0, 0));
+        let prefix = &prefix[..prefix.len().min(MOST_PARTS)];
+        self.used = PAGE_SIZE + prefix.len();
+        self.bytes[PAGE_SIZE..self.used].copy_from_slice(prefix);
+        (self.kind, self.prefix, self.last, self.whole_from) = (page.layout.kind, prefix.len(), (0, 0), SPACE_END);
     }
 
     /// Copies an entry as the `at`-th; `false` if it cannot be one.
@@ -145,18 +156,40 @@ impl Copies {
     pub fn set(&mut self, at: usize, node: &Node<'_, Long>, slot: usize) -> bool {
         self.lanes[at] = node.lane(slot);
         let from = node.cell(slot);
+        if (self.whole_from..SPACE_END).contains(&from.into()) {
+            self.cells[at] = from;
+            return true;
+        }
         if from != self.last.0 {
-            let Some((rest, extra)) = checked_cell(node.page.bytes, node.page.layout, from) else { return false };
-            let length = cell_length(node.page.layout, rest.len(), extra.len());
-            let (start, end) = (self.used, self.used + length);
-            let cell = node.page.bytes.get(from as usize..from as usize + length);
-            // The cells of a sound page do not overlap, so they have room.
-            let (Some(cell), Some(room)) = (cell, self.bytes.get_mut(start..end)) else { return false };
-            room.copy_from_slice(cell);
-            (self.used, self.last) = (end, (from, if length == 0 { 0 } else { start as u16 }));
+            let Some(place) = self.copy(&node.page, from) else { return false };
+            self.last = (from, place);
         }
         self.cells[at] = self.last.1;
         true
+    }
+
+    /// Copies a cell, with all others if it is one too many, and says where it is then. `None` if there can be none.
+    fn copy(&mut self, page: &Page<'_, Long>, from: u16) -> Option<u16> {
+        let (rest, extra) = checked_cell(page.bytes, page.layout, from)?;
+        let length = cell_length(page.layout, rest.len(), extra.len());
+        if length == 0 {
+            return Some(0);
+        }
+        let cell = page.bytes.get(from.into()..from as usize + length)?;
+        let place = self.used;
+        if let Some(room) = self.bytes.get_mut(place..place + length) {
+            room.copy_from_slice(cell);
+            self.used += length;
+            return Some(place as u16);
+        }
+        self.copy_all(page);
+        (self.whole_from..SPACE_END).contains(&from.into()).then_some(from)
+    }
+
+    /// Copies all cells of the page.
+    pub fn copy_all(&mut self, page: &Page<'_, Long>) {
+        self.whole_from = edit::space_end(page.bytes, page.layout);
+        self.bytes[self.whole_from..SPACE_END].copy_from_slice(&page.bytes[self.whole_from..SPACE_END]);
     }
 
     /// Puts `from..to` in the opposite order.
@@ -169,16 +202,23 @@ impl Copies {
     pub fn copy_from(&mut self, other: &Self, count: usize) {
         self.lanes[..count].copy_from_slice(&other.lanes[..count]);
         self.cells[..count].copy_from_slice(&other.cells[..count]);
-        self.bytes[..other.used].copy_from_slice(&other.bytes[..other.used]);
-        (self.kind, self.prefix, self.used, self.last) = (other.kind, other.prefix, other.used, other.last);
+        for used in [other.whole_from..SPACE_END, PAGE_SIZE..other.used] {
+            self.bytes[used.clone()].copy_from_slice(&other.bytes[used]);
+        }
+        (self.kind, self.prefix, self.used) = (other.kind, other.prefix, other.used);
+        (self.last, self.whole_from) = (other.last, other.whole_from);
     }
 
-    /// The key of the `at`-th.
-    pub fn stored(&self, at: usize) -> Stored<'_> {
-        let cell = self.cells[at] as usize;
-        let parts = if cell == 0 { None } else { parts_of_cell(&self.bytes[cell..self.used], self.kind) };
-        let (rest, extra) = parts.unwrap_or((&[], &[]));
-        Stored { prefix: &self.bytes[..self.prefix], head: self.lanes[at], rest, extra }
+    /// The key of the `at`-th. `None` if its cell is none.
+    #[inline]
+    pub fn stored(&self, at: usize) -> Option<Stored<'_>> {
+        let (prefix, head) = (&self.bytes[PAGE_SIZE..PAGE_SIZE + self.prefix], self.lanes[at]);
+        let (rest, extra) = match self.cells[at] as usize {
+            0 => (&[][..], &[][..]),
+            whole @ ..PAGE_SIZE => parts_of_cell(&self.bytes[whole..SPACE_END], self.kind)?,
+            single => parts_of_cell(&self.bytes[single..self.used], self.kind)?,
+        };
+        Some(Stored { prefix, head, rest, extra })
     }
 }
 
@@ -287,6 +327,15 @@ fn lane_at(normal: &[u8], skip: usize, filler: u8) -> u64 {
     let mut head = [filler; HEAD];
     head[..behind.len()].copy_from_slice(behind);
     u64::from_be_bytes(head)
+}
+
+/// How a place is ordered against the entry in a slot of a node, where their lanes are the same, if that had this tail.
+#[inline]
+fn compare_behind_lane(key: LongKey<'_>, node: &Node<'_, Long>, slot: usize, tail: Tail) -> Ordering {
+    let page = &node.page;
+    let (rest, extra) = cell(page.bytes, page.layout, node.cell(slot));
+    let skip = read_u16(page.bytes, long_at::PREFIX) as usize + HEAD;
+    key.compare_rest(skip, rest, extra, tail)
 }
 
 /// How long the shortest key is that is behind one entry and not behind the next: normal bytes, or all of both parts.
@@ -486,10 +535,11 @@ impl KeySpace for Long {
 
     #[inline]
     fn compare_tied(key: LongKey<'_>, node: &Node<'_, Long>, slot: usize) -> Ordering {
-        let page = &node.page;
-        let (rest, extra) = cell(page.bytes, page.layout, node.cell(slot));
-        let skip = read_u16(page.bytes, long_at::PREFIX) as usize + HEAD;
-        key.compare_rest(skip, rest, extra, node.tail(slot))
+        compare_behind_lane(key, node, slot, node.tail(slot))
+    }
+
+    fn compare_head(key: LongKey<'_>, run: &Node<'_, Long>) -> Ordering {
+        compare_behind_lane(key, run, 0, key.tail)
     }
 
     #[inline]
@@ -518,7 +568,7 @@ impl KeySpace for Long {
         (lane, shared.map_or(Cell::New { rest, extra }, Cell::Shared))
     }
 
-    fn is_same_key(a: &Stored<'_>, b: &Stored<'_>) -> bool {
+    fn same_key(a: &Stored<'_>, b: &Stored<'_>) -> bool {
         a.is_same(b)
     }
 

@@ -912,14 +912,10 @@ impl<'a, K: KeySpace> Node<'a, K> {
     }
 
     fn lower_bound_in_run(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
-        let is_behind = |slot: usize| K::compare_tied(key, self, slot).is_gt();
-        match lane.cmp(&self.lane(0)) {
+        match lane.cmp(&self.lane(0)).then_with(|| K::compare_head(key, self)) {
             Ordering::Less => 0,
             Ordering::Greater => self.count,
-            Ordering::Equal if self.count == 0 || !is_behind(0) => 0,
-            Ordering::Equal if is_behind(self.count - 1) => self.count,
-            // The key is that of all of them.
-            Ordering::Equal => partition(1, self.count - 1, |slot| K::tail(key) > self.tail(slot).position()),
+            Ordering::Equal => partition(0, self.count, |slot| K::tail(key) > self.tail(slot).position()),
         }
     }
 }

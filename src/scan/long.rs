@@ -83,7 +83,7 @@ pub fn compare_cuts(
     let is_value = |cut: Cut<'_>| cut.digit.first() == Some(&DigitShape::VALUE);
     let is_opaque_value = |cut| digit.is_opaque() && is_value(cut) && digit.length(cut.digit) == Some(cut.digit.len());
     if let Some(order) = order.filter(|_| is_opaque_value(a) && is_opaque_value(b)) {
-        let [x, y] = [a, b].map(|cut| digit.opaque_value(cut.digit).unwrap_or_default());
+        let [x, y] = [a, b].map(|mut cut| digit.take_opaque(&mut cut.digit).unwrap_or_default());
         let equal = core::ptr::eq(x, y) || x == y;
         let values = if equal { Ordering::Equal } else { order.columns.compare(column, x, y) };
         return values.then(a.above.cmp(&b.above));

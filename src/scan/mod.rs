@@ -43,6 +43,8 @@ pub trait Copied<K: KeySpace>: Copy {
     fn none() -> Self;
     /// Begins with a page; the keys themselves are only wanted if `wanted` says so.
     fn begin(&mut self, page: &Page<'_, K>, wanted: bool);
+    /// Prepares for matches in several nodes of the page.
+    fn expect_many(&mut self, page: &Page<'_, K>);
     /// Sets the key of the `at`-th match, which is in this slot of a node of the page. `false` if it cannot be.
     fn set(&mut self, at: usize, node: &Node<'_, K>, slot: usize) -> bool;
     /// Puts the keys of `from..to` in the opposite order.
@@ -116,6 +118,9 @@ impl<K: Scannable> Matches<K> {
     fn append(&mut self, page: &Page<'_, K>, from: Position, to: Position, reading: Reading) -> bool {
         let (mut previous, mut flawed) = (K::Lane::MIN, false);
         let null_lane = if reading.null_rank { K::Lane::MAX } else { K::Lane::MIN };
+        if to.node > from.node + 1 {
+            self.keys.expect_many(page);
+        }
         for number in from.node..=to.node.min((page.nodes() as u8).saturating_sub(1)) {
             let node = page.node(number as usize);
             let first = if number == from.node { from.slot as usize } else { 0 };
@@ -150,14 +155,21 @@ impl<L: Lane> Matches<L> {
     pub fn lane(&self, index: usize) -> L {
         self.keys.0[index]
     }
+
+    /// A match's entry.
+    #[inline]
+    pub fn entry(&self, index: usize) -> Entry<'_, L> {
+        Entry { key: self.lane(index), tail: self.tail(index), child: NO_BLOCK }
+    }
 }
 
 impl Matches<Long> {
-    /// A match's entry, if the scan wanted keys.
+    /// A match's entry. `None` if it is damaged, or the scan wanted no keys.
     #[inline]
     pub fn entry(&self, index: usize) -> Option<Entry<'_, Long>> {
         let LongMatches { wanted, copies } = &self.keys;
-        wanted.then(|| Entry { key: copies.stored(index), tail: self.tails[index], child: NO_BLOCK })
+        let key = copies.stored(index).filter(|_| *wanted)?;
+        Some(Entry { key, tail: self.tails[index], child: NO_BLOCK })
     }
 }
 
@@ -182,6 +194,9 @@ impl<L: Lane> Copied<L> for Lanes<L> {
 
     #[inline(always)]
     fn begin(&mut self, _page: &Page<'_, L>, _wanted: bool) {}
+
+    #[inline(always)]
+    fn expect_many(&mut self, _page: &Page<'_, L>) {}
 
     #[inline(always)]
     fn set(&mut self, at: usize, node: &Node<'_, L>, slot: usize) -> bool {
@@ -218,6 +233,12 @@ impl Copied<Long> for LongMatches {
         self.wanted = wanted;
         if wanted {
             self.copies.begin(page);
+        }
+    }
+
+    fn expect_many(&mut self, page: &Page<'_, Long>) {
+        if self.wanted {
+            self.copies.copy_all(page);
         }
     }
 

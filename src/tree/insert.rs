@@ -161,7 +161,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let all = || entries().take(before).chain([K::shorten(*entry)]).chain(entries().skip(before));
         let appends = !is_link(page.right()) && before + 1 == total;
         let fill = if level == 0 { fill } else { INNER_FILL };
-        let repeats = |index| all().nth(index).is_some_and(|other| K::is_same_key(&other.key, &entry.key));
+        let repeats = |index| all().nth(index).is_some_and(|other| K::same_key(&other.key, &entry.key));
         // Rows of a growing table come behind those with the same key: what is before them is left full.
         let is_behind = level == 0 && total / 2 < before && repeats(total / 2) && !repeats(before + 1);
         let aim = Aim { left: if appends { fill } else { 50 }, parting: is_behind.then_some(before) };

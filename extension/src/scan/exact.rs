@@ -6,9 +6,9 @@ use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
 use super::{Searched, element_type, elements, first_of_row, row_members, with_equality};
 use crate::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
-use crate::index::Index;
-use crate::memory::{self, zeroed_array};
-use crate::tuple::Tuple;
+use crate::keys::Keyed;
+use crate::memory::zeroed_array;
+use crate::tuple::{Plain, Tuple};
 
 /// What a scan of exact lanes looks for.
 pub struct ExactSearch {
@@ -22,6 +22,7 @@ pub struct ExactSearch {
     context: pg_sys::MemoryContext,
     /// Memory for arrays and lists looked for, emptied at each rescan; null until one comes.
     arrays: pg_sys::MemoryContext,
+    plain: Option<Plain>,
     tuple: Tuple,
 }
 
@@ -84,10 +85,10 @@ macro_rules! searched {
                 shape: &'static KeyShape,
                 context: pg_sys::MemoryContext,
             ) {
-                let selection = Selection::new(shape);
+                let (selection, plain) = (Selection::new(shape), Plain::of(shape));
                 // SAFETY: by this function's contract.
                 unsafe {
-                    let tuple = Tuple::new(context, shape);
+                    let tuple = Tuple::new(context);
                     search.write(ExactSearch {
                         shape,
                         selection,
@@ -95,6 +96,7 @@ macro_rules! searched {
                         rechecks: false,
                         context,
                         arrays: core::ptr::null_mut(),
+                        plain,
                         tuple,
                     });
                 }
@@ -127,26 +129,20 @@ macro_rules! searched {
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
-                // SAFETY: by this function's contract.
-                let formed = unsafe { search.tuple.form_plain(matches.lane(at).to_u128() as u64, matches.tail(at)) };
-                formed.then_some(search.tuple.memory)
+                search.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tail(at), &mut search.tuple)
             }
 
             #[inline]
             unsafe fn form(
                 search: &mut ExactSearch,
-                _index: &Index,
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
-                let (lane, tail) = (matches.lane(at).to_u128(), matches.tail(at));
                 // SAFETY: by this function's contract.
                 unsafe {
-                    if !search.tuple.form_plain(lane as u64, tail) {
-                        search.tuple.form(search.shape, lane, tail);
-                    }
+                    Self::form_plain(search, matches, at)
+                        .or_else(|| Self::index_tuple(search.shape, &matches.entry(at), &mut search.tuple))
                 }
-                Some(search.tuple.memory)
             }
 
             unsafe fn end(search: &mut ExactSearch) {
@@ -155,7 +151,7 @@ macro_rules! searched {
                     if !search.arrays.is_null() {
                         pg_sys::MemoryContextDelete(search.arrays);
                     }
-                    memory::free(search.tuple.memory);
+                    search.tuple.end();
                 }
             }
         }

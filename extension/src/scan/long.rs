@@ -1,6 +1,7 @@
 //! Scans of keys that are byte strings: conditions become intervals between cuts, and tuples are formed from digits.
 
 use core::cmp::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fpbtree_engine::key::digit::{Buffer, DigitShape};
 use fpbtree_engine::key::long::{Kept, MOST_KEY};
@@ -11,9 +12,9 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
 use super::{Searched, element_type, elements, first_of_row, row_members};
 use crate::bounds::{self, ColumnOrder, List, interval, neighbours};
 use crate::codec::Codec;
-use crate::index::Index;
 use crate::keys::{Keyed, LongColumns};
 use crate::memory::zeroed_array;
+use crate::tuple::Tuple;
 
 /// What a scan of byte strings looks for.
 pub struct LongSearch {
@@ -23,9 +24,7 @@ pub struct LongSearch {
     rechecks: bool,
     /// Memory for what is looked for, emptied at each rescan.
     memory: pg_sys::MemoryContext,
-    /// Memory for the tuple formed last.
-    tuples: pg_sys::MemoryContext,
-    descriptor: pg_sys::TupleDesc,
+    tuple: Tuple,
 }
 
 /// Intervals of a column, ascending and disjoint.
@@ -58,7 +57,7 @@ impl Searched for Long {
 
     unsafe fn begin(
         search: *mut LongSearch,
-        rel: Relation,
+        _rel: Relation,
         columns: &'static LongColumns,
         context: pg_sys::MemoryContext,
     ) {
@@ -66,9 +65,8 @@ impl Searched for Long {
         // SAFETY: by this function's contract.
         unsafe {
             let memory = child_context(context, c"fpbtree scan keys");
-            let tuples = child_context(context, c"fpbtree tuple");
-            let descriptor = (*rel).rd_att;
-            search.write(LongSearch { columns, selection, rechecks: false, memory, tuples, descriptor });
+            let tuple = Tuple::new(context);
+            search.write(LongSearch { columns, selection, rechecks: false, memory, tuple });
         }
     }
 
@@ -98,58 +96,34 @@ impl Searched for Long {
 
     #[inline(always)]
     unsafe fn form_plain(
-        _search: &mut LongSearch,
-        _matches: &Matches<Long>,
-        _at: usize,
-    ) -> Option<*mut pg_sys::IndexTupleData> {
-        None
-    }
-
-    unsafe fn form(
         search: &mut LongSearch,
-        _index: &Index,
         matches: &Matches<Long>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData> {
-        let entry = matches.entry(at)?;
-        let (mut values, mut nulls) = ([Datum::null(); MOST_COLUMNS], [true; MOST_COLUMNS]);
-        // SAFETY: by this function's contract; the arrays have room for every column an index can have.
-        unsafe {
-            raw::MemoryContextReset(search.tuples);
-            let before = pg_sys::MemoryContextSwitchTo(search.tuples);
-            let sound = Long::values(search.columns, &entry, &mut values, &mut nulls);
-            let tuple = if sound {
-                raw::index_form_tuple(search.descriptor, values.as_ptr(), nulls.as_ptr())
-            } else {
-                core::ptr::null_mut()
-            };
-            pg_sys::MemoryContextSwitchTo(before);
-            (!tuple.is_null()).then_some(tuple)
-        }
+        // What panics is met again behind the guard. SAFETY: by this function's contract.
+        let formed = catch_unwind(AssertUnwindSafe(|| unsafe { Self::form(search, matches, at) }));
+        formed.ok().flatten()
+    }
+
+    unsafe fn form(search: &mut LongSearch, matches: &Matches<Long>, at: usize) -> Option<*mut pg_sys::IndexTupleData> {
+        // SAFETY: by this function's contract.
+        unsafe { Long::index_tuple(search.columns, &matches.entry(at)?, &mut search.tuple) }
     }
 
     unsafe fn end(search: &mut LongSearch) {
         // SAFETY: by this function's contract.
         unsafe {
             pg_sys::MemoryContextDelete(search.memory);
-            pg_sys::MemoryContextDelete(search.tuples);
+            search.tuple.end();
         }
     }
 }
 
-/// `INDEX_MAX_KEYS`.
-const MOST_COLUMNS: usize = pg_sys::INDEX_MAX_KEYS as usize;
-
 mod raw {
-    use super::{Datum, pg_sys};
+    use super::pg_sys;
 
     unsafe extern "C-unwind" {
         pub fn MemoryContextReset(context: pg_sys::MemoryContext);
-        pub fn index_form_tuple(
-            descriptor: pg_sys::TupleDesc,
-            values: *const Datum,
-            nulls: *const bool,
-        ) -> *mut pg_sys::IndexTupleData;
     }
 }
 

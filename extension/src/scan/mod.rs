@@ -71,7 +71,6 @@ trait Searched: Keyed {
     /// As [`form_plain`](Self::form_plain). May raise.
     unsafe fn form(
         search: &mut Self::Search,
-        index: &Index,
         matches: &Matches<Self>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData>;
@@ -332,7 +331,7 @@ impl<K: Searched> State<K> {
             scan.xs_recheck = K::rechecks(&self.search);
             if scan.xs_want_itup {
                 let corrupt = Error::Corrupt { block: self.block, what: "entry's key is damaged" };
-                let formed = K::form(&mut self.search, &self.index, &self.matches, self.at);
+                let formed = K::form(&mut self.search, &self.matches, self.at);
                 scan.xs_itup = self.store.expect(formed.ok_or(corrupt));
             }
             if (missed || self.looks_ahead) && direction == self.cursor.direction() {
