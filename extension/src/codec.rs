@@ -277,13 +277,13 @@ impl Codec {
         unsafe {
             match (self.reader, self.turn) {
                 (_, Some(turn)) => tuple.put_integer(shape.take_field(key)? as u64 ^ turn, image.align.into()),
-                (Reader::Text, _) => image.put_text(shape, shape.take_text(key)?, 0, tuple),
+                (Reader::Text, _) => image.get_text(shape, shape.take_text(key)?, 0, tuple),
                 _ => self.get_other(key, rest, tuple),
             }
         }
     }
 
-    /// The same, of a column that is not of the commonest kinds.
+    /// The same of the less common kinds, apart from the others, which take few registers.
     #[inline(never)]
     unsafe fn get_other(&self, key: &mut &[u8], rest: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
         let (shape, image) = (&self.shape, self.image);
@@ -291,12 +291,12 @@ impl Codec {
         unsafe {
             match self.reader {
                 Reader::Exact(ty) => get_exact(ty, shape.take_field(key)?, rest, tuple),
-                Reader::Text => image.put_text(shape, shape.take_text(key)?, 0, tuple),
+                Reader::Text => unreachable!("`get` has texts itself"),
                 Reader::Bpchar => {
                     let blanks = take_count(rest).filter(|blanks| *blanks < MOST_BLANKS)?;
-                    image.put_text(shape, shape.take_text(key)?, blanks as usize, tuple)
+                    image.get_text(shape, shape.take_text(key)?, blanks as usize, tuple)
                 }
-                Reader::Name => put_name(shape, shape.take_text(key)?, image, tuple),
+                Reader::Name => get_name(shape, shape.take_text(key)?, image, tuple),
                 Reader::Bytea => image.get_content(key.len(), tuple, |room| shape.take_bytes(key, room)),
                 Reader::Numeric => {
                     image.get_content(numeric::most(key), tuple, |room| numeric::get(shape, key, rest, room))
@@ -469,7 +469,7 @@ impl Image {
         Some(Datum::from(room.write_copy_of_slice(seen).as_ptr()))
     }
 
-    /// Puts the value stored so.
+    /// Puts the value stored so into a tuple.
     #[inline]
     unsafe fn get(self, stored: &[u8], tuple: &mut Tuple) -> Option<()> {
         let seen = self.seen(stored)?;
@@ -478,9 +478,9 @@ impl Image {
         unsafe { tuple.put(seen, if is_short { 1 } else { self.align.into() }) }
     }
 
-    /// Puts a text, and blanks behind it, with a length in front that is as short as the server has it.
+    /// Puts a text and blanks behind it into a tuple, with a length in front that is as short as the server has it.
     #[inline(always)]
-    unsafe fn put_text(self, shape: &DigitShape, text: &[u8], blanks: usize, tuple: &mut Tuple) -> Option<()> {
+    unsafe fn get_text(self, shape: &DigitShape, text: &[u8], blanks: usize, tuple: &mut Tuple) -> Option<()> {
         let length = text.len() + blanks;
         let is_short = self.packable && length <= MOST_SHORT;
         let (header, align) = if is_short { (1, 1) } else { (HEADER, self.align.into()) };
@@ -499,8 +499,7 @@ impl Image {
         }
     }
 
-    /// Puts a value with a length in front, as short as the server has it, whose content `write` writes: `most` bytes or
-    /// less.
+    /// The same of what `write` writes: `most` bytes or less.
     #[inline]
     unsafe fn get_content(
         self,
@@ -512,7 +511,7 @@ impl Image {
         // SAFETY: may raise, as the caller allows.
         unsafe {
             tuple.put_with(align + HEADER + most, 1, |room| {
-                // Most are short: others are moved.
+                // Most are short; others are moved.
                 let length = write(&mut room[1..=most])?;
                 if self.packable && length <= MOST_SHORT {
                     room[0] = short_header(length);
@@ -642,8 +641,8 @@ unsafe fn name<'a>(value: Datum) -> &'a [u8] {
     }
 }
 
-/// Puts a name, or the C string that is stored for it.
-unsafe fn put_name(shape: &DigitShape, name: &[u8], image: Image, tuple: &mut Tuple) -> Option<()> {
+/// A name, or the C string that is stored for it.
+unsafe fn get_name(shape: &DigitShape, name: &[u8], image: Image, tuple: &mut Tuple) -> Option<()> {
     let whole = usize::try_from(image.length).unwrap_or(name.len() + 1);
     // SAFETY: may raise, as the caller allows.
     unsafe {

@@ -655,3 +655,71 @@ impl Kept {
 
 /// A first byte behind every marker.
 const END_OF_KEYS: u8 = 0xFF;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::digit::{Buffer, ValueLength};
+    use super::*;
+
+    const TEXT: DigitShape = DigitShape { kind: DigitKind::Text, descending: false, nulls_first: false };
+    const NUMBER: DigitShape = DigitShape { kind: DigitKind::Fixed(4), descending: false, nulls_first: true };
+    const OPAQUE: DigitShape =
+        DigitShape { kind: DigitKind::Opaque { prefix: 2, value: ValueLength::CString }, ..TEXT };
+
+    /// A row of such columns, digit by digit.
+    fn digits(shapes: &[DigitShape], text: &[u8], number: Option<u32>) -> Vec<Vec<u8>> {
+        let digit = |shape: &DigitShape| {
+            let mut digit = Buffer::<64>::new();
+            match (shape.kind, number) {
+                (DigitKind::Fixed(_), Some(number)) => shape.put_field(number.into(), &mut digit),
+                (DigitKind::Fixed(_), None) => shape.put_null(&mut digit),
+                (DigitKind::Text, _) => shape.put_text(text, &mut digit),
+                _ => shape.put_opaque(&[text.len() as u8, 0], text, &mut digit),
+            }
+            digit.as_slice().to_vec()
+        };
+        shapes.iter().map(digit).collect()
+    }
+
+    proptest! {
+        /// However much of it is the page's prefix, and without the zeros at its end.
+        #[test]
+        fn a_key_is_had_back_from_its_parts(
+            shapes in prop::collection::vec(prop::sample::select(&[TEXT, NUMBER, OPAQUE][..]), 1..5),
+            text in prop::collection::vec(1u8..4, 0..20),
+            number in prop::option::of(prop_oneof![Just(0), Just(1 << 8), any::<u32>()]),
+            prefix in 0usize..30,
+        ) {
+            let (shape, digits) = (LongShape::new(&shapes, true).unwrap(), digits(&shapes, &text, number));
+            let key = digits.concat();
+            let parts = shape.parts(&key);
+            let normal = &parts.normal[..parts.normal.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
+            let (prefix, behind) = normal.split_at(prefix.min(normal.len()));
+            let mut head = [0; HEAD];
+            let (first, rest) = behind.split_at(HEAD.min(behind.len()));
+            head[..first.len()].copy_from_slice(first);
+            let value = [parts.marker, parts.value].concat();
+            let extra = [&value[..], b"more"].concat();
+            let stored = Stored { prefix, head: u64::from_be_bytes(head), rest, extra: &extra };
+
+            let mut room = Room::new();
+            prop_assert_eq!(shape.join(&stored, &mut room), Some(&key[..]));
+            let opened = shape.open(&stored, &mut room).unwrap();
+            prop_assert_eq!((opened.value, opened.rest), (&value[..], &b"more"[..]));
+            let before_opaque = digits[..shape.opaque_from()].concat();
+            prop_assert!(shape.opaque_from() == 0 || opened.normal.starts_with(&before_opaque));
+        }
+    }
+
+    #[test]
+    fn what_no_key_has_is_refused() {
+        let (shape, long) = (LongShape::new(&[NUMBER, OPAQUE], true).unwrap(), [1; 2 * MOST_PLACE]);
+        let key = |rest, extra| Stored { prefix: &[], head: 0, rest, extra };
+        for damaged in [key(&long, &[1, 0]), key(&[], &[]), key(&[], &[1, 2, 3]), key(&[], &[9, 0])] {
+            assert!(shape.open(&damaged, &mut Room::new()).is_none());
+            assert!(shape.join(&damaged, &mut Room::new()).is_none());
+        }
+    }
+}

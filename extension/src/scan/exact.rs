@@ -81,7 +81,6 @@ macro_rules! searched {
 
             unsafe fn begin(
                 search: *mut ExactSearch,
-                _rel: Relation,
                 shape: &'static KeyShape,
                 context: pg_sys::MemoryContext,
             ) {
@@ -124,7 +123,7 @@ macro_rules! searched {
             }
 
             #[inline(always)]
-            unsafe fn form_plain(
+            unsafe fn form_unguarded(
                 search: &mut ExactSearch,
                 matches: &Matches<$lane>,
                 at: usize,
@@ -140,7 +139,7 @@ macro_rules! searched {
             ) -> Option<*mut pg_sys::IndexTupleData> {
                 // SAFETY: by this function's contract.
                 unsafe {
-                    Self::form_plain(search, matches, at)
+                    Self::form_unguarded(search, matches, at)
                         .or_else(|| Self::index_tuple(search.shape, &matches.entry(at), &mut search.tuple))
                 }
             }

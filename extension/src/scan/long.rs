@@ -55,12 +55,7 @@ impl Wanted<Long> for LongSearch {
 impl Searched for Long {
     type Search = LongSearch;
 
-    unsafe fn begin(
-        search: *mut LongSearch,
-        _rel: Relation,
-        columns: &'static LongColumns,
-        context: pg_sys::MemoryContext,
-    ) {
+    unsafe fn begin(search: *mut LongSearch, columns: &'static LongColumns, context: pg_sys::MemoryContext) {
         let selection = LongSelection::new(columns.shape(), Long::order(columns));
         // SAFETY: by this function's contract.
         unsafe {
@@ -95,14 +90,15 @@ impl Searched for Long {
     }
 
     #[inline(always)]
-    unsafe fn form_plain(
+    unsafe fn form_unguarded(
         search: &mut LongSearch,
         matches: &Matches<Long>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData> {
-        // What panics is met again behind the guard. SAFETY: by this function's contract.
-        let formed = catch_unwind(AssertUnwindSafe(|| unsafe { Self::form(search, matches, at) }));
-        formed.ok().flatten()
+        // SAFETY: by this function's contract.
+        let form = || unsafe { Self::form(search, matches, at) };
+        // A panic comes again where the guard makes an error of it.
+        catch_unwind(AssertUnwindSafe(form)).unwrap_or(None)
     }
 
     unsafe fn form(search: &mut LongSearch, matches: &Matches<Long>, at: usize) -> Option<*mut pg_sys::IndexTupleData> {

@@ -35,13 +35,8 @@ trait Searched: Keyed {
     /// Begins, with `search` not written yet and `columns` in the state for good.
     ///
     /// # Safety
-    /// `rel` is the open index; what is allocated lives in `context`. May raise.
-    unsafe fn begin(
-        search: *mut Self::Search,
-        rel: Relation,
-        columns: &'static Self::Columns,
-        context: pg_sys::MemoryContext,
-    );
+    /// What is allocated lives in `context`. May raise.
+    unsafe fn begin(search: *mut Self::Search, columns: &'static Self::Columns, context: pg_sys::MemoryContext);
 
     /// Reads the scan keys.
     ///
@@ -55,11 +50,11 @@ trait Searched: Keyed {
     /// Whether the executor has to look at a match's conditions again.
     fn rechecks(search: &Self::Search) -> bool;
 
-    /// Forms the tuple of a match if that takes no more than a few instructions.
+    /// Forms the tuple of a match without the guard: it does not panic. None if [`form`](Self::form) is to do it.
     ///
     /// # Safety
-    /// The match exists.
-    unsafe fn form_plain(
+    /// The match exists. May raise when out of memory.
+    unsafe fn form_unguarded(
         search: &mut Self::Search,
         matches: &Matches<Self>,
         at: usize,
@@ -68,7 +63,7 @@ trait Searched: Keyed {
     /// Forms the tuple of a match, in memory that the next one uses again. None if the entry is damaged.
     ///
     /// # Safety
-    /// As [`form_plain`](Self::form_plain). May raise.
+    /// As [`form_unguarded`](Self::form_unguarded). May raise.
     unsafe fn form(
         search: &mut Self::Search,
         matches: &Matches<Self>,
@@ -181,7 +176,7 @@ unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
-        K::begin(&raw mut (*state).search, rel, columns, context);
+        K::begin(&raw mut (*state).search, columns, context);
         (*state).cursor.restart(Direction::Forward);
         (*state).mark.cursor.restart(Direction::Forward);
         (*scan).opaque = state.cast();
@@ -230,7 +225,7 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
     }
 }
 
-/// The `amgettuple` callback. Not guarded itself: most calls only step to the next match of a page, which cannot panic,
+/// The `amgettuple` callback. Not guarded itself: most calls only step to the next match of a page, which does not panic,
 /// and for them the guard would cost as much as the work.
 pub unsafe extern "C-unwind" fn amgettuple(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool {
     // SAFETY: called by the server, with a scan that `amrescan` prepared.
@@ -300,7 +295,7 @@ impl<K: Searched> State<K> {
         }
         if scan.xs_want_itup {
             // SAFETY: as `amgettuple`.
-            let formed = unsafe { K::form_plain(&mut self.search, &self.matches, next) };
+            let formed = unsafe { K::form_unguarded(&mut self.search, &self.matches, next) };
             let Some(tuple) = formed else { return false };
             scan.xs_itup = tuple;
         }
