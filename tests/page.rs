@@ -234,6 +234,22 @@ fn pages_of_u128() {
     pages::<u128>();
 }
 
+/// A record that puts another key into a run is refused.
+#[test]
+fn a_run_takes_entries_of_its_key() {
+    let geometry = normal::<u32>();
+    let links = Links { level: 0, left: 0, right: 0, low: Key::MIN, high: Key::MAX };
+    let entries = (0..40).map(|row| Entry { key: 7, tail: key::<u32>(7, row * 2).1, child: 0 });
+    let bytes = u32::build(&geometry, &links, 40, entries).expect("lanes always fit");
+    assert_eq!(Page::<u32>::open(&bytes, &geometry, BLOCK).map(|page| page.runs()), Ok(1));
+    let fits = |lane, cell| {
+        let insert = Edit::Insert { place: Position { node: 0, slot: 3 }, lane, tail: Tail::MIN, child: 0, cell };
+        Change::new(BLOCK).edit(insert).fits(0, &bytes)
+    };
+    assert!(fits(7, Cell::None) && !fits(8, Cell::None) && !fits(7, Cell::Shared(8000)));
+    assert!(!fits(7, Cell::New { rest: &[1], extra: &[] }));
+}
+
 /// A leaf of byte strings, and the rows it should hold.
 struct LongSheet {
     taste: Taste,

@@ -114,7 +114,7 @@ impl Reader {
 ///
 /// # Safety
 /// May raise.
-unsafe fn is_byte_order(collation: Oid) -> bool {
+pub unsafe fn is_byte_order(collation: Oid) -> bool {
     if collation == Oid::INVALID {
         return false;
     }

@@ -84,9 +84,9 @@ impl Layout {
         self.nodes.min(self.space().saturating_sub(cells) / self.node_size())
     }
 
-    /// Nodes that stay free in a page with runs: another key beside a run takes one.
-    fn spare_nodes(&self) -> usize {
-        (self.nodes / 16).max(1)
+    /// Nodes that stay free in a page with so many runs: another key beside one takes a node.
+    fn spare_nodes(&self, runs: usize) -> usize {
+        if runs > 0 { (self.nodes / 16).max(1) } else { 0 }
     }
 
     /// Over how many nodes to spread the entries outside runs, beside so many runs and cells that take so many bytes,
@@ -95,8 +95,8 @@ impl Layout {
         let space = self.space().saturating_sub(runs * self.node_size());
         let slots = plain * self.entry();
         let more = space.saturating_sub(cells + slots) * plain / (slots + cells).max(1);
-        let spare = if runs > 0 { self.spare_nodes() } else { 0 };
-        let most = self.most_nodes(cells + free).min(self.most_nodes(cells).saturating_sub(spare));
+        let most = self.most_nodes(cells).saturating_sub(self.spare_nodes(runs));
+        let most = most.min(self.most_nodes(cells + free));
         (plain + more).div_ceil(self.capacity - 1).min(most.saturating_sub(runs))
     }
 
@@ -251,10 +251,9 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Optio
     let roomy = Layout { run: layout.run - layout.run.div_ceil(8), ..*layout };
     let packed = Arrangement::packed(&roomy, repeats(heads))?.beside(layout, cells + free)?;
     let arrangement = packed.spread(layout, cells, free);
-    let is_worth_it = match arrangement.runs() {
-        0 => arrangement.plain() <= arrangement.nodes * (layout.capacity - slots),
-        _ => arrangement.nodes + layout.spare_nodes() <= layout.most_nodes(cells),
-    };
+    let (runs, spare) = (arrangement.runs(), layout.spare_nodes(arrangement.runs()));
+    let is_worth_it = arrangement.plain() <= (arrangement.nodes + spare - runs) * (layout.capacity - slots)
+        && arrangement.nodes + spare <= layout.most_nodes(cells);
     is_worth_it.then_some(arrangement)
 }
 

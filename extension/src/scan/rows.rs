@@ -25,15 +25,15 @@ pub struct Ahead<K: Searched> {
     counts: Counts,
     /// Of all that was asked for before the scan went elsewhere.
     before: Counts,
-    /// How many matches the scan has returned, and at which numbers the blocks on their way will be needed.
+    /// How many matches the scan has returned.
     returned: usize,
+    /// The blocks on their way, from `first` on and round, and at which numbers they will be needed.
+    blocks: [Block; MOST_DISTANCE + 1],
     needed: [usize; MOST_DISTANCE + 1],
     first: usize,
     waiting: usize,
     /// The block that was looked at last.
     block: Block,
-    /// Blocks asked for last, each at a place of its own, and the numbers at which they will be needed first.
-    asked: [(Block, usize); MOST_DISTANCE + 1],
     scout: Scout<K>,
     /// The page of the visibility map looked at last.
     map: Buffer,
@@ -98,14 +98,14 @@ impl<K: Searched> Ahead<K> {
 
     /// Whether a block is on its way.
     fn is_waited_for(&self, block: Block) -> bool {
-        let (asked, number) = self.asked[block as usize % self.asked.len()];
-        asked == block && number > self.returned
+        let (first, length) = (self.first % self.blocks.len(), self.blocks.len());
+        let (end, round) = ((first + self.waiting).min(length), (first + self.waiting).saturating_sub(length));
+        self.blocks[first..end].contains(&block) || self.blocks[..round].contains(&block)
     }
 
     fn note_asked(&mut self, block: Block) {
-        self.asked[block as usize % self.asked.len()] = (block, self.scout.number);
         let last = (self.first + self.waiting) % self.needed.len();
-        self.needed[last] = self.scout.number;
+        (self.blocks[last], self.needed[last]) = (block, self.scout.number);
         self.waiting += 1;
     }
 }
