@@ -1,8 +1,8 @@
 //! Abbreviated keys: the first bytes of a collation's sort key, or of what else values are compared by, which order them
 //! without calling a comparison function as far as they differ.
 //!
-//! The server makes those of texts for sorting, and only for collations whose sort keys it trusts (those of ICU). What ICU makes of
-//! a text changes with its version, as the order itself does: then an index has to be rebuilt anyway.
+//! The server makes those of texts for sorting, and only for collations whose sort keys it trusts (those of ICU). What
+//! ICU makes of a text changes with its version, as the order itself does: then an index has to be rebuilt anyway.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
@@ -10,7 +10,8 @@ use core::mem::zeroed;
 
 use pgrx::pg_sys::{self, Datum, Oid, SortSupportData};
 
-use crate::codec::is_byte_order;
+use crate::codec::{is_byte_order, with_content};
+use crate::server::raw::pfree;
 
 mod raw {
     use super::*;
@@ -140,17 +141,14 @@ unsafe fn is_lower_case_in_byte_order(order: Oid, collation: Oid) -> bool {
 
 /// The first bytes of a text in lower case, as citext makes it: by the rules of the database, whatever the column's.
 unsafe fn lower_case(value: Datum) -> [u8; LENGTH] {
-    // SAFETY: a text; what the server allocates is given back.
+    // SAFETY: a text; what the server allocates is given back, or left to the memory context by an error.
     unsafe {
-        let text = pg_sys::pg_detoast_datum_packed(value.cast_mut_ptr());
-        let (bytes, length) = (pgrx::varlena::vardata_any(text), pgrx::varlena::varsize_any_exhdr(text));
-        let lower = raw::str_tolower(bytes.cast(), length, pg_sys::DEFAULT_COLLATION_OID);
-        let mut key = [0; LENGTH];
-        key.iter_mut().zip(CStr::from_ptr(lower).to_bytes()).for_each(|(to, &from)| *to = from);
-        crate::server::raw::pfree(lower.cast());
-        if text.cast() != value.cast_mut_ptr::<pg_sys::varlena>() {
-            crate::server::raw::pfree(text.cast());
-        }
-        key
+        with_content(value, |text| {
+            let lower = raw::str_tolower(text.as_ptr().cast(), text.len(), pg_sys::DEFAULT_COLLATION_OID);
+            let mut key = [0; LENGTH];
+            key.iter_mut().zip(CStr::from_ptr(lower).to_bytes()).for_each(|(to, &from)| *to = from);
+            pfree(lower.cast());
+            key
+        })
     }
 }

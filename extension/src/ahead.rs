@@ -1,4 +1,4 @@
-//! Reading ahead: while reads miss, pages a scan will come to are asked for before it does (docs/design.md, 7).
+//! Reading ahead: while reads miss, pages a scan will come to are asked for before it does (docs/design.md, 8).
 //!
 //! A window opens when the server has had to read a page that the scan wanted, and closes when what it asks for is in
 //! shared buffers anyway: a scan in memory asks for nothing.
@@ -39,8 +39,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    const NONE: Counts = Counts { requested: 0, cached: 0, used: 0, wasted: 0 };
-
     /// Adds others.
     pub fn add(&mut self, others: &Counts) {
         self.requested += others.requested;
@@ -60,7 +58,7 @@ impl Counts {
 
     /// What this session has counted for an index.
     pub fn of_session(index: Oid) -> Counts {
-        SESSION.0.borrow().as_ref().and_then(|session| session.get(&index.to_u32())).copied().unwrap_or(Counts::NONE)
+        SESSION.0.borrow().as_ref().and_then(|session| session.get(&index.to_u32())).copied().unwrap_or_default()
     }
 }
 

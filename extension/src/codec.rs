@@ -571,10 +571,13 @@ fn short_header(content: usize) -> u8 {
 }
 
 /// What `use_content` makes of a value, less the length in front of it.
-unsafe fn with_content<R>(value: Datum, use_content: impl FnOnce(&[u8]) -> R) -> R {
+///
+/// # Safety
+/// A value of variable length. The caller's frames own no destructors: may raise.
+pub unsafe fn with_content<R>(value: Datum, use_content: impl FnOnce(&[u8]) -> R) -> R {
     let given = value.cast_mut_ptr::<u8>();
     // SAFETY: a value with a length in front; whichever form that has, the server's function leaves one of the two that
-    // are in memory and not compressed. It may raise, as every caller allows; `use_content` cannot.
+    // are in memory and not compressed. It may raise, as every caller allows, and so may `use_content`.
     unsafe {
         let is_plain = *given & 3 == 0 || (*given & 1 == 1 && *given != 1);
         let plain = if is_plain { given } else { raw::pg_detoast_datum_packed(given.cast()).cast() };
