@@ -165,6 +165,40 @@ cmp_ok($limited->{requested}, '>', 20, 'LIMIT 100 asks');
 cmp_ok($limited->{wasted}, '<=', $limited->{used} + 2, 'and for no more in vain than it used');
 is(reads('index', $bounded_rows, before => [$bounded_rows])->{requested}, 0, 'what is in shared buffers is not asked for');
 is(reads('index-only', $bounded, before => [$bounded])->{requested}, 0, 'nor are leaves');
+
+# Half of the table is there: rows of the other half are found missing while their lines are being fetched.
+my $all_rows = 'SELECT id, filler FROM t WHERE v > 0 ORDER BY v';
+restart_cold($enough_buffers);
+my $halves = reads('index', $all_rows, before => [ q{SELECT count(filler) FROM t WHERE ctid < '(600,0)'} ]);
+is($halves->{answer}, reads('index', $all_rows, settings => ['fpbtree.prefetch = off'])->{answer}, 'half in shared buffers: the same answer');
+cmp_ok($halves->{heap}, '>', 500, 'half in shared buffers: half is read');
+cmp_ok($halves->{requested}, '>', 0.9 * ($halves->{heap} + $halves->{index}) - 10, 'half in shared buffers: the other half is asked for');
+is($halves->{used}, $halves->{requested}, 'half in shared buffers: all that was asked for was used');
+
+# What the planner makes of it.
+sub cost
+{
+	my ($query, @settings) = @_;
+	my $settings = join '', map { "SET $_;\n" } 'enable_seqscan = off', 'enable_bitmapscan = off', @settings;
+	return $node->safe_psql('postgres', "LOAD 'fpbtree';\n$settings EXPLAIN $query") =~ /Index Scan.*\.\.([\d.]+) rows/ ? $1 : undef;
+}
+my %costs;
+for my $buffers ($few_buffers, $enough_buffers)
+{
+	restart_cold($buffers);
+	$costs{$buffers} = [ map { cost($all_rows, "fpbtree.prefetch_distance = $_") } 0, 1, 16, 100 ];
+}
+my @cost = @{ $costs{$few_buffers} };
+is($cost[1], $cost[0], 'costs: one page ahead spares nothing');
+cmp_ok($cost[2], '<', 0.6 * $cost[1], 'costs: a table larger than shared buffers is read faster if reads overlap');
+cmp_ok($cost[3], '<=', $cost[2], 'costs: the more, the faster');
+is_deeply($costs{$enough_buffers}, [ ($costs{$enough_buffers}[0]) x 4 ], 'costs: nothing changes in memory');
+restart_cold($few_buffers);
+my $ordered = "EXPLAIN (COSTS OFF) SELECT id FROM t WHERE v > 0 ORDER BY v LIMIT 2000";
+my $cached = "LOAD 'fpbtree'; SET effective_cache_size = '1MB';";
+like($node->safe_psql('postgres', "$cached SET fpbtree.prefetch = off; $ordered"), qr/Sort Key: v/, 'costs: without reading ahead, to sort is faster');
+like($node->safe_psql('postgres', "$cached SET fpbtree.prefetch_distance = 100; $ordered"), qr/Index Scan using t_v/, 'costs: with it, the order of the index is');
+
 my %requested = (
 	'as far as the tablespace says' => [ [], [], 1 ],
 	'the tablespace says no' => [ [], ['effective_io_concurrency = 0'], 0 ],

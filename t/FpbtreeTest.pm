@@ -42,6 +42,9 @@ sub kill_all
 {
 	my ($node) = @_;
 	my $postmaster = $node->{_pid};
+	# Stopped first, so that nobody is born who is not on the list: VACUUM's parallel workers come and go.
+	kill 'STOP', $postmaster;
+	while ((status_of($postmaster))[0] !~ /[TXZ]/) { select undef, undef, undef, 0.005; }
 	my @pids = grep { (status_of($_))[1] == $postmaster } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
 	unshift @pids, $postmaster;
 	kill 'KILL', @pids;

@@ -106,7 +106,7 @@ impl Window {
     /// `rel` is open, with that block. May raise.
     pub unsafe fn ask(&mut self, rel: Relation, block: Block, counts: &mut Counts) -> bool {
         // SAFETY: by this function's contract.
-        let found = unsafe { raw::PrefetchBuffer(rel, pg_sys::ForkNumber::MAIN_FORKNUM, block) };
+        let found = unsafe { prefetch(rel, block) };
         if found.initiated_io {
             counts.requested += 1;
             self.hits = 0;
@@ -119,6 +119,15 @@ impl Window {
         }
         false
     }
+}
+
+/// Asks the operating system for a page that is not in shared buffers, or says where there it is.
+///
+/// # Safety
+/// `rel` is open, with that block. May raise.
+pub unsafe fn prefetch(rel: Relation, block: Block) -> pg_sys::PrefetchBufferResult {
+    // SAFETY: by this function's contract.
+    unsafe { raw::PrefetchBuffer(rel, pg_sys::ForkNumber::MAIN_FORKNUM, block) }
 }
 
 /// How far reads in a tablespace may be ahead of their use: not at all if that is switched off.

@@ -12,6 +12,7 @@ use pgrx::pg_sys::{
     ScanDirection, ScanKey, ScanKeyData, SnapshotType, TIDBitmap,
 };
 
+use self::lines::Lines;
 use self::parallel::{Shared, Turn};
 use self::rows::Ahead;
 use crate::ahead;
@@ -23,6 +24,7 @@ use crate::server::{self, INVALID_BUFFER, raw};
 use crate::store::PgStore;
 
 mod exact;
+mod lines;
 mod long;
 pub mod parallel;
 mod rows;
@@ -105,6 +107,8 @@ struct State<K: Searched> {
     looks_ahead: bool,
     /// Null until something has to be read.
     ahead: *mut Ahead<K>,
+    /// Rows that are in memory.
+    lines: Lines,
     /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
     positioned: bool,
     at: usize,
@@ -176,6 +180,7 @@ unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
+        (&raw mut (*state).lines).write(Lines::new());
         K::begin(&raw mut (*state).search, columns, context);
         (*state).cursor.restart(Direction::Forward);
         (*state).mark.cursor.restart(Direction::Forward);
@@ -298,6 +303,9 @@ impl<K: Searched> State<K> {
             let formed = unsafe { K::form_unguarded(&mut self.search, &self.matches, next) };
             let Some(tuple) = formed else { return false };
             scan.xs_itup = tuple;
+        } else {
+            // SAFETY: as `amgettuple`.
+            unsafe { self.touch_rows(scan, next) };
         }
         self.at = next;
         scan.xs_heaptid = heap_tid(tail);

@@ -103,9 +103,10 @@ impl<K: Searched> Ahead<K> {
         self.blocks[first..end].contains(&block) || self.blocks[..round].contains(&block)
     }
 
-    fn note_asked(&mut self, block: Block) {
+    /// A block is on its way, for the match of that number.
+    fn note_asked(&mut self, block: Block, number: usize) {
         let last = (self.first + self.waiting) % self.needed.len();
-        (self.blocks[last], self.needed[last]) = (block, self.scout.number);
+        (self.blocks[last], self.needed[last]) = (block, number);
         self.waiting += 1;
     }
 }
@@ -177,9 +178,9 @@ impl<K: Searched> State<K> {
                 // Never more than the scan has asked for so far: it may be about to stop.
                 ahead.rows.widen();
             }
-            self.looks_ahead = ahead.rows.size > 0;
-            if !self.looks_ahead {
-                return;
+            self.looks_ahead = true;
+            if ahead.rows.size == 0 {
+                return self.stop_scouting(ahead);
             }
             if ahead.scout.number < ahead.returned {
                 (ahead.scout.is_out, ahead.scout.at) = (false, self.at);
@@ -198,11 +199,30 @@ impl<K: Searched> State<K> {
                     continue;
                 }
                 if ahead.rows.ask(scan.heapRelation, block, &mut ahead.counts) {
-                    ahead.note_asked(block);
+                    ahead.note_asked(block, ahead.scout.number);
                 }
             }
-            self.looks_ahead = ahead.rows.size > 0;
+            if ahead.rows.size == 0 {
+                self.stop_scouting(ahead);
+            }
         }
+    }
+
+    /// No rows are asked for any more. Those on their way are waited for, and leaves are the scan's business again.
+    fn stop_scouting(&mut self, ahead: &mut Ahead<K>) {
+        self.looks_ahead = ahead.waiting > 0;
+        (ahead.scout.is_out, ahead.scout.number) = (false, 0);
+    }
+
+    /// A block that is needed so many matches ahead was found missing, and asked for.
+    #[cold]
+    pub(super) unsafe fn note_cold_row(&mut self, scan: &IndexScanDescData, block: Block, distance: usize) {
+        // SAFETY: as `amgettuple`.
+        let ahead = unsafe { self.ahead(scan) };
+        ahead.counts.requested += 1;
+        ahead.note_asked(block, ahead.returned + distance);
+        ahead.rows.widen();
+        self.looks_ahead = true;
     }
 
     /// The next match the scout comes to.
