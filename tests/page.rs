@@ -9,7 +9,7 @@ use fpbtree_engine::change::{Change, Decoded, Edit};
 use fpbtree_engine::key::long::{Kept, Stored};
 use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
 use fpbtree_engine::page::{Cell, Entry, Geometry, KeySpace, Links, Long, Page, Plan, Position, Ranges};
-use fpbtree_engine::store::{Block, PageBytes};
+use fpbtree_engine::store::{Block, NO_BLOCK, PageBytes};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -368,6 +368,10 @@ fn edits_are_read_back_as_written() {
     for _ in 0..2000 {
         let mut image = [0; 8192];
         random.fill(&mut image[..]);
+        for _ in 0..random.random_range(0..30) {
+            let from = random.random_range(0..8192);
+            image[from..(from + random.random_range(0..500)).min(8192)].fill(0);
+        }
         let nodes: Vec<(u8, u64)> =
             (0..random.random_range(2..128)).map(|_| (random.random(), random.random())).collect();
         let place = Position { node: random.random(), slot: random.random() };
@@ -389,6 +393,8 @@ fn edits_are_read_back_as_written() {
             Edit::Repack { cell: random.random() },
             Edit::Compact { node: random.random() },
             Edit::Purge(&nodes),
+            Edit::Remove { node: random.random(), mask: random.random() },
+            Edit::Halve { keep: random.random(), right: random.random(), high: fence },
             Edit::SetChild { place, child: random.random() },
             Edit::SetLeft(random.random()),
             Edit::SetRight(random.random()),
@@ -402,6 +408,11 @@ fn edits_are_read_back_as_written() {
                 change = change.edit(edits[random.random_range(0..edits.len())]);
             }
             change = change.page(random.random());
+        }
+        if random.random_ratio(1, 3) {
+            let lane = random.random::<u128>() >> random.random_range(0..128);
+            let tail = Tail::from_raw(random.random());
+            change = Change::new(7).edit(Edit::Insert { place, lane, tail, child: NO_BLOCK, cell: Cell::None });
         }
         let record = encoded(&change);
         let decoded = Decoded::decode(&record).expect("the record can be read");

@@ -257,6 +257,14 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Optio
     is_worth_it.then_some(arrangement)
 }
 
+/// How the first entries of a page of lanes are distributed when the others go; `None` if there are not as many.
+pub(super) fn halved(bytes: &PageBytes, layout: &Layout, keep: usize, is_leaf: bool) -> Option<Arrangement> {
+    let heads = spots(bytes, layout).map(|spot| spot.head(bytes, layout));
+    let packed = Arrangement::packed(layout, repeats(heads.take(keep)))?.beside(layout, 0)?;
+    let arrangement = if is_leaf { packed.spread(layout, 0, 0) } else { packed };
+    (spots(bytes, layout).count() >= keep && keep > 0).then_some(arrangement)
+}
+
 /// Lays entries out over the in-page nodes of an in-page tree that is all zero; `put` writes the next entry's parts at
 /// the places it is given.
 pub(super) fn lay_out(

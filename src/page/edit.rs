@@ -392,6 +392,22 @@ impl<'a> PageMut<'a> {
         self.ranges.add_whole_page();
     }
 
+    /// Keeps the first entries, distributed as a new page's would be, and takes another right sibling and high fence.
+    pub fn halve(&mut self, keep: u16, right: Block, high: Key<u128>) {
+        let (old, layout) = (*self.bytes, self.layout);
+        let Some(arrangement) = arrange::halved(&old, &layout, keep.into(), old[at::LEVEL] == 0) else { return };
+        self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
+        write_u32(self.bytes, at::RIGHT, right);
+        self.bytes[at::HIGH..FIRST_LINE * LINE].fill(0);
+        write_fence(self.bytes, at::HIGH, high);
+        let mut before = arrange::spots(&old, &layout);
+        arrange::lay_out(self.bytes, &layout, &arrangement, |bytes, spot| {
+            let Some(from) = before.next() else { return };
+            layout.copy_entry(&old, from, bytes, spot);
+        });
+        self.ranges.add_whole_page();
+    }
+
     /// Removes the entries of a node whose bits are set in `mask`.
     pub fn remove(&mut self, node: u8, mask: u64) {
         let node = node as usize;
@@ -497,6 +513,12 @@ impl<'a> PageMut<'a> {
     /// Whether it is worth it to distribute the entries anew.
     pub fn can_repack(&self, cell: u16) -> bool {
         arrange::repacked(self.bytes, &self.layout, cell.into()).is_some()
+    }
+
+    /// Whether the page's first entries can be kept without the others.
+    pub fn can_halve(&self, keep: u16) -> bool {
+        let level = self.bytes[at::LEVEL];
+        !self.layout.kind.is_prefix() && arrange::halved(self.bytes, &self.layout, keep.into(), level == 0).is_some()
     }
 
     /// Whether the node can become a run.

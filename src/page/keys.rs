@@ -131,6 +131,9 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
         total: usize,
         entries: impl Iterator<Item = Entry<'a, Self>> + Clone,
     ) -> Option<PageBytes>;
+    /// The edit that leaves a page its first `keep` entries, between its low fence and another high one; `None` if that
+    /// cannot be said but by the page that it makes.
+    fn halve(keep: usize, right: Block, high: Self::Fence<'_>) -> Option<Edit<'static>>;
     /// The edit that lowers a page's low fence; `None` if the page has no room for that. `image` is memory for it.
     fn lower<'e>(
         page: &Page<'_, Self>,
@@ -333,6 +336,10 @@ impl<L: Lane> KeySpace for L {
             }
         });
         Some(bytes)
+    }
+
+    fn halve(keep: usize, right: Block, high: Key<L>) -> Option<Edit<'static>> {
+        Some(Edit::Halve { keep: keep as u16, right, high: high.erase() })
     }
 
     fn lower<'e>(

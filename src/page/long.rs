@@ -697,6 +697,11 @@ impl KeySpace for Long {
         Some(bytes)
     }
 
+    /// The prefix that keys have in common grows, and with it all entries change.
+    fn halve(_keep: usize, _right: Block, _high: LongFence<'_>) -> Option<Edit<'static>> {
+        None
+    }
+
     fn lower<'e>(
         page: &Page<'_, Long>,
         geometry: &Geometry,

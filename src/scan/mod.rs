@@ -316,13 +316,26 @@ pub struct Cursor<K: KeySpace> {
     edge: K::Kept,
     link: Block,
     lsn: u64,
+    /// Leaves come to since the scan last began or turned, and how many of them are believed.
+    reads: u32,
+    believed: u32,
 }
 
 impl<K: Scannable> Cursor<K> {
     /// At the beginning, or backward at the end.
     pub fn new(direction: Direction) -> Self {
         let (near, bound, edge) = (K::FIRST, K::FIRST, K::FIRST);
-        let mut cursor = Cursor { direction, done: false, near, bound, edge, link: NO_BLOCK, lsn: 0 };
+        let mut cursor = Cursor {
+            direction,
+            done: false,
+            near,
+            bound,
+            edge,
+            link: NO_BLOCK,
+            lsn: 0,
+            reads: 0,
+            believed: FEW_LEAVES,
+        };
         cursor.restart(direction);
         cursor
     }
@@ -331,6 +344,7 @@ impl<K: Scannable> Cursor<K> {
     pub fn restart(&mut self, direction: Direction) {
         (self.direction, self.done) = (direction, false);
         (self.link, self.lsn) = (NO_BLOCK, 0);
+        (self.reads, self.believed) = (0, FEW_LEAVES);
         K::assign(&mut self.bound, start::<K>(direction));
         K::assign(&mut self.near, start::<K>(direction));
     }
@@ -339,6 +353,7 @@ impl<K: Scannable> Cursor<K> {
     pub fn copy_from(&mut self, other: &Self) {
         (self.direction, self.done) = (other.direction, other.done);
         (self.link, self.lsn) = (other.link, other.lsn);
+        (self.reads, self.believed) = (other.reads, other.believed);
         K::assign(&mut self.near, &other.near);
         K::assign(&mut self.bound, &other.bound);
         K::assign(&mut self.edge, &other.edge);
@@ -355,6 +370,7 @@ impl<K: Scannable> Cursor<K> {
         self.direction = self.direction.opposite();
         core::mem::swap(&mut self.near, &mut self.bound);
         (self.link, self.done) = (NO_BLOCK, false);
+        (self.reads, self.believed) = (0, FEW_LEAVES);
     }
 
     /// The place all matches on this side of which have been read.
@@ -390,6 +406,13 @@ impl<K: Scannable> Cursor<K> {
                 break;
             }
             let pin = self.go_to(tree, &range)?;
+            if !self.is_believable(tree.store()) {
+                let block = tree.store().block(pin);
+                return Err(Error::Corrupt {
+                    block,
+                    what: "scan comes to more pages than there are: keys are out of order",
+                });
+            }
             tree.store().note_read(pin);
             let page = tree.page(pin)?;
             out.keys.begin(&page, wanted.wants_keys());
@@ -411,6 +434,16 @@ impl<K: Scannable> Cursor<K> {
         }
         self.end();
         Ok(None)
+    }
+
+    /// Counts a leaf that the scan has come to. `false` if there cannot be as many: where keys are ordered in another way
+    /// than when they were inserted, a scan could go round for ever. Pages that are split meanwhile are counted, too.
+    fn is_believable<S: PageStore>(&mut self, store: &S) -> bool {
+        self.reads += 1;
+        if self.reads > self.believed {
+            self.believed = store.block_count().saturating_mul(2).saturating_add(FEW_LEAVES);
+        }
+        self.reads <= self.believed
     }
 
     /// Comes to the end of the scan.
@@ -557,6 +590,9 @@ impl<K: Scannable> Cursor<K> {
         sound
     }
 }
+
+/// Leaves that a scan may come to before it is asked how many pages there are.
+const FEW_LEAVES: u32 = 32;
 
 /// Steps from range to range within a page, at most: each gets past an entry, or to one.
 const MOST_TURNS: usize = 2 * MAX_PAGE_ENTRIES + 2;

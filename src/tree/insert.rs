@@ -170,14 +170,22 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let middle = K::fence_of(&fence);
         let left_links = Links { level, left: page.left(), right: new_block, low: page.low(), high: middle };
         let right_links = Links { level, left: block, right: page.right(), low: middle, high: page.high() };
-        let left_page = self.build(&left_links, keep, all(), block)?;
         let right_page = self.build(&right_links, total - keep, all().skip(keep), block)?;
-
-        let mut change = start(below, pin)
-            .edit(Edit::Image(&left_page))
-            .edit(Edit::SetIncomplete(true))
-            .page(new)
-            .edit(Edit::Image(&right_page));
+        let mut left_page = *self.store.bytes(pin);
+        let halve = K::halve(keep - usize::from(before < keep), new_block, middle);
+        let halved = halve.filter(|edit| Change::new(()).edit(*edit).redo(0, &mut left_page));
+        let left_change = halved.map(|edit| start(below, pin).edit(edit)).and_then(|change| match before < keep {
+            true => Page::open(&left_page, self.geometry, block).ok()?.insertion(key, entry, change),
+            false => Some(change),
+        });
+        let left_change = match left_change {
+            Some(change) => change,
+            None => {
+                left_page = self.build(&left_links, keep, all(), block)?;
+                start(below, pin).edit(Edit::Image(&left_page))
+            }
+        };
+        let mut change = left_change.edit(Edit::SetIncomplete(true)).page(new).edit(Edit::Image(&right_page));
         if let Some(neighbour) = neighbour {
             change = change.page(neighbour).edit(Edit::SetLeft(new_block));
         }

@@ -1,0 +1,214 @@
+//! Changes: everything that happens to pages, as records that name slots and never compare keys (I7).
+//!
+//! A change covers up to four pages (I8). The forward path and redo apply the same edits.
+
+mod record;
+
+pub use record::{Decoded, Kind, Part};
+
+use crate::key::{Key, Tail};
+use crate::page::{Cell, PageMut, Position, Ranges};
+use crate::store::{Block, PageBytes};
+
+/// Most pages one change may touch: the limit of the server's generic records.
+pub const MOST_BLOCKS: usize = 4;
+/// Most edits in one change.
+const MOST_EDITS: usize = 12;
+
+/// One thing done to one page.
+#[derive(Clone, Copy, Debug)]
+pub enum Edit<'a> {
+    /// The page becomes a copy of another: new pages, and a root that grows.
+    Image(&'a PageBytes),
+    /// An entry is put where there is a free slot.
+    Insert {
+        /// Where.
+        place: Position,
+        /// The key's lane.
+        lane: u128,
+        /// The key's tail, flags included.
+        tail: Tail,
+        /// The child, in an inner page.
+        child: Block,
+        /// What the entry has outside its node.
+        cell: Cell<'a>,
+    },
+    /// An in-page node is split in two.
+    SplitNode {
+        /// The node.
+        node: u8,
+        /// Entries that stay.
+        keep: u8,
+        /// The new node's separator.
+        separator: u128,
+    },
+    /// An in-page node and its right neighbour share their entries evenly.
+    Balance {
+        /// The left node.
+        left: u8,
+    },
+    /// A full in-page node whose entries differ in their tails alone becomes a run.
+    Compact {
+        /// The node.
+        node: u8,
+    },
+    /// The entries are distributed anew over the page.
+    Repack {
+        /// The bytes of a cell to leave room for.
+        cell: u16,
+    },
+    /// The first entries stay, distributed anew, between the low fence and another high one. On pages of lanes.
+    Halve {
+        /// How many stay.
+        keep: u16,
+        /// The page's new right sibling.
+        right: Block,
+        /// Its new high fence.
+        high: Key<u128>,
+    },
+    /// Entries of one in-page node are removed.
+    Remove {
+        /// The node.
+        node: u8,
+        /// A bit per slot.
+        mask: u64,
+    },
+    /// Entries of many in-page nodes are removed; the nodes in descending order.
+    Purge(&'a [(u8, u64)]),
+    /// An inner entry points to another child.
+    SetChild {
+        /// The entry.
+        place: Position,
+        /// Its new child.
+        child: Block,
+    },
+    /// The left sibling changes.
+    SetLeft(Block),
+    /// The right sibling changes.
+    SetRight(Block),
+    /// The low fence changes.
+    SetLow(Key<u128>),
+    /// The page is or is no longer split without its parent knowing.
+    SetIncomplete(bool),
+    /// The page is deleted.
+    Delete,
+}
+
+/// What happens to up to four pages, atomically. `P` names a page: a pin on the way forward, a block in a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a, P> {
+    blocks: [P; MOST_BLOCKS],
+    block_count: usize,
+    edits: [(u8, Edit<'a>); MOST_EDITS],
+    edit_count: usize,
+}
+
+impl<'a, P: Copy> Change<'a, P> {
+    /// A change that does nothing yet, of which `first` is the first page in lock order.
+    pub fn new(first: P) -> Self {
+        Change { blocks: [first; MOST_BLOCKS], block_count: 1, edits: [(0, Edit::Delete); MOST_EDITS], edit_count: 0 }
+    }
+
+    /// Adds an edit of the page named last.
+    pub fn edit(mut self, edit: Edit<'a>) -> Self {
+        self.edits[self.edit_count] = (self.block_count as u8 - 1, edit);
+        self.edit_count += 1;
+        self
+    }
+
+    /// Adds the next page in lock order; the edits that follow are its.
+    pub fn page(mut self, page: P) -> Self {
+        self.blocks[self.block_count] = page;
+        self.block_count += 1;
+        self
+    }
+
+    /// The pages, in lock order.
+    pub fn blocks(&self) -> &[P] {
+        &self.blocks[..self.block_count]
+    }
+
+    /// The edits of the `index`-th page, in order.
+    fn edits(&self, index: usize) -> impl Iterator<Item = &Edit<'a>> {
+        self.edits[..self.edit_count].iter().filter(move |(block, _)| *block as usize == index).map(|(_, edit)| edit)
+    }
+
+    /// Applies the `index`-th page's edits to it and notes what they wrote. Reads nothing but that page and the change.
+    /// The change fits the page: it was planned on it, or [`fits`](Change::fits) said so.
+    pub fn apply(&self, index: usize, page: &mut PageBytes, ranges: &mut Ranges) {
+        for edit in self.edits(index) {
+            apply(edit, page, ranges);
+        }
+    }
+
+    /// Whether the `index`-th page's edits can be applied to this page: what redo asks before it trusts a record.
+    pub fn fits(&self, index: usize, page: &PageBytes) -> bool {
+        self.redo(index, &mut page.clone())
+    }
+
+    /// Applies the `index`-th page's edits to it one after the other, as far as they fit. Whether all did.
+    pub fn redo(&self, index: usize, page: &mut PageBytes) -> bool {
+        redo(self.edits(index).copied(), page)
+    }
+}
+
+/// Applies edits to a page one after the other, as far as they fit it. Whether all did.
+fn redo<'a>(mut edits: impl Iterator<Item = Edit<'a>>, page: &mut PageBytes) -> bool {
+    edits.all(|edit| {
+        let fits = edit_fits(&edit, page);
+        if fits {
+            apply(&edit, page, &mut Ranges::new());
+        }
+        fits
+    })
+}
+
+fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
+    if let Edit::Image(image) = *edit {
+        return PageMut::replace(bytes, image, ranges);
+    }
+    let Some(mut page) = PageMut::open(bytes, ranges) else {
+        return;
+    };
+    match *edit {
+        Edit::Image(_) => {}
+        Edit::Insert { place, lane, tail, child, cell } => page.insert(place, lane, tail, child, cell),
+        Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
+        Edit::Balance { left } => page.balance(left),
+        Edit::Compact { node } => page.compact(node),
+        Edit::Repack { cell } => page.repack(cell),
+        Edit::Halve { keep, right, high } => page.halve(keep, right, high),
+        Edit::Remove { node, mask } => page.remove(node, mask),
+        Edit::Purge(nodes) => nodes.iter().for_each(|&(node, mask)| page.remove(node, mask)),
+        Edit::SetChild { place, child } => page.set_child(place, child),
+        Edit::SetLeft(block) => page.set_left(block),
+        Edit::SetRight(block) => page.set_right(block),
+        Edit::SetLow(key) => page.set_low(key),
+        Edit::SetIncomplete(incomplete) => page.set_incomplete(incomplete),
+        Edit::Delete => page.delete(),
+    }
+}
+
+fn edit_fits(edit: &Edit<'_>, bytes: &mut PageBytes) -> bool {
+    let mut ranges = Ranges::new();
+    if let Edit::Image(_) = edit {
+        return true;
+    }
+    let Some(page) = PageMut::open(bytes, &mut ranges) else {
+        return false;
+    };
+    match *edit {
+        Edit::Insert { place, lane, cell, .. } => page.can_insert(place, lane, cell),
+        Edit::SplitNode { node, keep, .. } => page.can_split(node, keep),
+        Edit::Balance { left } => page.can_balance(left),
+        Edit::Compact { node } => page.can_compact(node),
+        Edit::Repack { cell } => page.can_repack(cell),
+        Edit::Halve { keep, .. } => page.can_halve(keep),
+        Edit::Remove { node, .. } => page.has_node(node),
+        Edit::Purge(nodes) => {
+            nodes.iter().all(|&(node, _)| page.has_node(node)) && nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
+        }
+        Edit::SetChild { place, .. } => page.has_entry(place),
+        _ => true,
+    }
+}
