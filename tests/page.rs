@@ -381,6 +381,7 @@ fn edits_are_read_back_as_written() {
         let cells = [Cell::None, Cell::Shared(random.random()), Cell::New { rest, extra }];
         let edits = [
             Edit::Image(&image),
+            Edit::New(&image),
             Edit::Insert {
                 place,
                 lane: random.random(),

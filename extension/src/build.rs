@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 
 use fpbtree_engine::key::Tail;
-use fpbtree_engine::page::{Entry, Geometry, LogKind, Long, Meta};
+use fpbtree_engine::page::{Entry, Geometry, Long, Meta};
 use fpbtree_engine::store::{Block, META, NO_BLOCK, PageBytes, ROOT};
 use fpbtree_engine::tree::load::Loader;
 use pgrx::PgLogLevel;
@@ -18,7 +18,7 @@ use crate::memory::{self, allocate};
 use crate::server::{self, Name, raw};
 use crate::sort::{LongSorter, Sorter};
 use crate::unique::Watch;
-use crate::{column, options};
+use crate::{column, options, wal};
 
 /// Phases that `pg_stat_progress_create_index` names. The server's own first phase is 1.
 const PHASE_SCAN: i64 = 2;
@@ -194,12 +194,12 @@ unsafe fn new_index(rel: Relation) -> Index {
         if !pg_sys::pg_strong_random(id.as_mut_ptr().cast(), id.len()) {
             server::raise(ERRCODE_INTERNAL_ERROR, format_args!("could not draw a random build id"), None, None);
         }
-        Index { shape, geometry: Geometry::choose(shape.lane_kind(), u64::from_ne_bytes(id)) }
+        Index { shape, geometry: Geometry::choose(shape.lane_kind(), u64::from_ne_bytes(id)), log: wal::kind_of_new() }
     }
 }
 
 fn meta(index: &Index) -> PageBytes {
-    Meta { shape: index.shape, geometry: index.geometry, log: LogKind::Generic }.page()
+    Meta { shape: index.shape, geometry: index.geometry, log: index.log }.page()
 }
 
 /// A loader in the current memory context.

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 use fpbtree_engine::key::Tail;
-use fpbtree_engine::page::{Geometry, Meta, Shape};
+use fpbtree_engine::page::{Geometry, LogKind, Meta, Shape};
 use fpbtree_engine::store::{Error, META, Mode, PageStore};
 use pgrx::pg_sys::{self, ItemPointerData, Relation};
 
@@ -18,6 +18,8 @@ pub struct Index {
     pub shape: Shape,
     /// How its pages are laid out.
     pub geometry: Geometry,
+    /// How its changes are logged.
+    pub log: LogKind,
 }
 
 /// What the relation cache keeps of an index.
@@ -77,7 +79,7 @@ unsafe fn read(rel: Relation) -> Cached {
         if meta.shape != shape {
             store.fail(Error::Corrupt { block: META, what: "meta page describes other columns than the catalogs do" });
         }
-        Cached { index: Index { shape: meta.shape, geometry: meta.geometry }, columns }
+        Cached { index: Index { shape: meta.shape, geometry: meta.geometry, log: meta.log }, columns }
     }
 }
 

@@ -30,6 +30,7 @@ mod store;
 mod tuple;
 mod unique;
 mod vacuum;
+mod wal;
 
 pgrx::pg_module_magic!();
 
@@ -38,6 +39,7 @@ pgrx::pg_module_magic!();
 pub extern "C-unwind" fn _PG_init() {
     options::register();
     planner::register();
+    wal::register();
     #[cfg(feature = "pg18")]
     explain::register();
 }

@@ -75,6 +75,15 @@ pub mod raw {
         pub fn XLogRegisterBuffer(id: u8, buffer: Buffer, flags: u8);
         pub fn XLogRegisterBufData(id: u8, data: *const c_void, length: u32);
         pub fn XLogInsert(manager: u8, info: u8) -> XLogRecPtr;
+        pub fn RegisterCustomRmgr(manager: u8, data: *mut pg_sys::RmgrData);
+        pub fn XLogRecGetBlockData(record: *mut pg_sys::XLogReaderState, id: u8, length: *mut Size) -> *mut c_char;
+        pub fn XLogReadBufferForRedoExtended(
+            record: *mut pg_sys::XLogReaderState,
+            id: u8,
+            mode: pg_sys::ReadBufferMode::Type,
+            cleanup: bool,
+            buffer: *mut Buffer,
+        ) -> pg_sys::XLogRedoAction::Type;
         pub fn gistGetFakeLSN(rel: Relation) -> XLogRecPtr;
         pub static wal_consistency_checking: *const bool;
         pub fn log_newpage_buffer(buffer: Buffer, standard: bool) -> XLogRecPtr;

@@ -5,13 +5,15 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use fpbtree_engine::change::{Change, MOST_BLOCKS};
-use fpbtree_engine::page::{self, LINE, Ranges};
+use fpbtree_engine::page::{self, LINE, LogKind, Ranges};
 use fpbtree_engine::simd;
 use fpbtree_engine::store::{Block, Error, Mode, PAGE_SIZE, PageBytes, PageStore, ROOT, Result};
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, Relation, Snapshot, XLogRecPtr};
 
+use crate::index::Index;
 use crate::server::{self, Name, raw};
+use crate::wal;
 
 const _: () = assert!(PAGE_SIZE == pg_sys::BLCKSZ as usize);
 // Redo adds the index of a block to its record as one byte, and generic records hold no more blocks than this.
@@ -51,6 +53,7 @@ pub struct PgStore {
     /// Pages the file is known to have; it only grows while the relation is open.
     blocks: Cell<Block>,
     snapshot: Cell<Snapshot>,
+    log: Cell<Option<LogKind>>,
     /// Pages this store has locked, so that damaged links cannot make it wait for itself.
     locked: [Cell<Buffer>; MOST_LOCKED],
     locked_count: Cell<usize>,
@@ -69,6 +72,7 @@ impl PgStore {
             index,
             blocks: Cell::new(0),
             snapshot: Cell::new(snapshot),
+            log: Cell::new(None),
             locked: [const { Cell::new(server::INVALID_BUFFER) }; MOST_LOCKED],
             locked_count: Cell::new(0),
         }
@@ -250,9 +254,20 @@ impl PgStore {
         }
     }
 
-    /// Logs the change: as a generic record, which is what the server's redo of them takes, without its copying and
+    /// How the index's changes are logged.
+    #[inline]
+    fn log_kind(&self) -> LogKind {
+        self.log.get().unwrap_or_else(|| {
+            // SAFETY: an open relation. Its meta page is read once.
+            let kind = unsafe { Index::of(self.rel).log };
+            self.log.set(Some(kind));
+            kind
+        })
+    }
+
+    /// Logs the change as a generic record, which is what the server's redo of them takes, without its copying and
     /// comparing of whole pages.
-    unsafe fn log(&self, change: &Change<'_, Buffer>, parts: &[Part; MOST_BLOCKS]) -> XLogRecPtr {
+    unsafe fn log_generic(&self, change: &Change<'_, Buffer>, parts: &[Part; MOST_BLOCKS]) -> XLogRecPtr {
         // SAFETY: inside the critical section; the parts stay as they are until the record is inserted.
         unsafe {
             raw::XLogBeginInsert();
@@ -353,10 +368,18 @@ impl PageStore for PgStore {
         // nothing in here comes back to this function.
         unsafe {
             let parts = &mut *parts;
+            let log = server::needs_wal(self.rel).then(|| self.log_kind());
+            if log == Some(LogKind::Own) {
+                wal::prepare(self.rel, change);
+            }
             server::start_critical_section();
             self.apply(change, parts);
-            // Without a record the LSN advances too: it is how a scan notices that a page changed.
-            let lsn = if server::needs_wal(self.rel) { self.log(change, parts) } else { raw::gistGetFakeLSN(self.rel) };
+            let lsn = match log {
+                Some(LogKind::Own) => wal::insert(change),
+                Some(LogKind::Generic) => self.log_generic(change, parts),
+                // Without a record the LSN advances too: it is how a scan notices that a page changed.
+                None => raw::gistGetFakeLSN(self.rel),
+            };
             for &pin in change.blocks() {
                 server::set_lsn(server::page(pin), lsn);
             }
@@ -365,7 +388,7 @@ impl PageStore for PgStore {
     }
 
     fn set_hint(&self, pin: Buffer, offsets: &[u16], mask: u8) {
-        if server::generic_records_are_compared() {
+        if server::generic_records_are_compared() && self.log_kind() == LogKind::Generic {
             return;
         }
         for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {

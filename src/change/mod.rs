@@ -18,7 +18,9 @@ const MOST_EDITS: usize = 12;
 /// One thing done to one page.
 #[derive(Clone, Copy, Debug)]
 pub enum Edit<'a> {
-    /// The page becomes a copy of another: new pages, and a root that grows.
+    /// A page that nobody uses becomes a copy of another.
+    New(&'a PageBytes),
+    /// A page becomes a copy of another: half of one that is split, and a root that grows.
     Image(&'a PageBytes),
     /// An entry is put where there is a free slot.
     Insert {
@@ -164,14 +166,14 @@ fn redo<'a>(mut edits: impl Iterator<Item = Edit<'a>>, page: &mut PageBytes) -> 
 }
 
 fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
-    if let Edit::Image(image) = *edit {
+    if let Edit::New(image) | Edit::Image(image) = *edit {
         return PageMut::replace(bytes, image, ranges);
     }
     let Some(mut page) = PageMut::open(bytes, ranges) else {
         return;
     };
     match *edit {
-        Edit::Image(_) => {}
+        Edit::New(_) | Edit::Image(_) => {}
         Edit::Insert { place, lane, tail, child, cell } => page.insert(place, lane, tail, child, cell),
         Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
         Edit::Balance { left } => page.balance(left),
@@ -191,7 +193,7 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
 
 fn edit_fits(edit: &Edit<'_>, bytes: &mut PageBytes) -> bool {
     let mut ranges = Ranges::new();
-    if let Edit::Image(_) = edit {
+    if let Edit::New(_) | Edit::Image(_) = edit {
         return true;
     }
     let Some(page) = PageMut::open(bytes, &mut ranges) else {

@@ -5,7 +5,8 @@
 use super::{Change, Edit, MOST_BLOCKS, MOST_EDITS, redo};
 use crate::key::{Key, Tail};
 use crate::page::{Cell, Position};
-use crate::store::{Block, PAGE_SIZE, PageBytes};
+use crate::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes};
+use core::fmt;
 
 /// What a record is of, in four bits: they say how its parts are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl<P: Copy> Change<'_, P> {
     /// What its record is of.
     pub fn kind(&self) -> Kind {
         let edits = || self.edits[..self.edit_count].iter().map(|(_, edit)| edit);
-        if let ([_], [(_, Edit::Insert { lane, child: crate::store::NO_BLOCK, cell: Cell::None, .. })]) =
+        if let ([_], [(_, Edit::Insert { lane, child: NO_BLOCK, cell: Cell::None, .. })]) =
             (self.blocks(), &self.edits[..self.edit_count])
         {
             return match lane {
@@ -73,14 +74,14 @@ impl<P: Copy> Change<'_, P> {
         match () {
             () if has(|edit| matches!(edit, Edit::Purge(_))) => Kind::Vacuum,
             () if has(|edit| matches!(edit, Edit::Delete)) => Kind::Unlink,
-            () if has(|edit| matches!(edit, Edit::Image(_) | Edit::Halve { .. })) => Kind::Split,
+            () if has(|edit| matches!(edit, Edit::New(_) | Edit::Image(_) | Edit::Halve { .. })) => Kind::Split,
             () => Kind::Edit,
         }
     }
 
     /// Whether the `index`-th page becomes what its part says, whatever it was.
     pub fn makes_page(&self, index: usize) -> bool {
-        matches!(self.edits(index).next(), Some(Edit::Image(_)))
+        matches!(self.edits(index).next(), Some(Edit::New(_) | Edit::Image(_)))
     }
 
     /// Appends the `index`-th page's part of the record to `out`.
@@ -126,6 +127,7 @@ mod code {
     pub const DELETE: u8 = 13;
     pub const COMPACT: u8 = 14;
     pub const HALVE: u8 = 15;
+    pub const NEW: u8 = 16;
     pub const ALL: u8 = 0x1f;
     /// An insertion of a downlink.
     pub const HAS_CHILD: u8 = 0x20;
@@ -136,12 +138,16 @@ mod code {
 
 fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
     match *edit {
+        Edit::New(image) => {
+            out.push(code::NEW);
+            put_image(out, image);
+        }
         Edit::Image(image) => {
             out.push(code::IMAGE);
             put_image(out, image);
         }
         Edit::Insert { place, lane, tail, child, cell } => {
-            let has_child = if child == crate::store::NO_BLOCK { 0 } else { code::HAS_CHILD };
+            let has_child = if child == NO_BLOCK { 0 } else { code::HAS_CHILD };
             let has_cell = match cell {
                 Cell::None => 0,
                 Cell::Shared(_) => code::SHARED_CELL,
@@ -256,6 +262,7 @@ pub struct Part {
 
 #[derive(Debug)]
 enum OwnedEdit {
+    New(Box<PageBytes>),
     Image(Box<PageBytes>),
     Purge(Vec<(u8, u64)>),
     /// An insertion, and the two parts of its own cell.
@@ -266,6 +273,7 @@ enum OwnedEdit {
 impl OwnedEdit {
     fn lend(&self) -> Edit<'_> {
         match self {
+            OwnedEdit::New(image) => Edit::New(image),
             OwnedEdit::Image(image) => Edit::Image(image),
             OwnedEdit::Purge(nodes) => Edit::Purge(nodes),
             OwnedEdit::Plain(edit) => *edit,
@@ -285,7 +293,7 @@ impl Part {
         let mut reader = Reader(bytes);
         if let Some(size) = kind.lane() {
             let (place, lane, tail) = (reader.place()?, reader.bytes_of(size)?, reader.tail()?);
-            let edit = Edit::Insert { place, lane, tail, child: crate::store::NO_BLOCK, cell: Cell::None };
+            let edit = Edit::Insert { place, lane, tail, child: NO_BLOCK, cell: Cell::None };
             return reader.0.is_empty().then(|| Part { edits: vec![OwnedEdit::Plain(edit)] });
         }
         let mut edits = Vec::new();
@@ -300,9 +308,70 @@ impl Part {
         self.edits.iter().map(OwnedEdit::lend)
     }
 
+    /// Whether entries are removed from the page, or go to another: of those, a scan that pins the page may hold copies,
+    /// which must be of no use to it before their rows' places are used again.
+    pub fn takes_entries_away(&self) -> bool {
+        self.edits()
+            .any(|edit| matches!(edit, Edit::Image(_) | Edit::Halve { .. } | Edit::Remove { .. } | Edit::Purge(_)))
+    }
+
     /// Makes the change to a page as it was then. `false` if it was another: what it is now is of no use.
     pub fn redo(&self, page: &mut PageBytes) -> bool {
         redo(self.edits(), page)
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, edit) in self.edits().enumerate() {
+            f.write_str(if number == 0 { "" } else { ", " })?;
+            match edit {
+                Edit::New(_) => f.write_str("new page"),
+                Edit::Image(_) => f.write_str("page rewritten"),
+                Edit::Insert { place, lane, tail, child, cell } => {
+                    write!(f, "insert {}.{} lane {lane:#x} ", place.node, place.slot)?;
+                    match child {
+                        NO_BLOCK => write!(f, "tid ({},{})", tail.block(), tail.offset())?,
+                        child => write!(f, "child {child}")?,
+                    }
+                    match cell {
+                        Cell::None => Ok(()),
+                        Cell::Shared(at) => write!(f, " cell at {at}"),
+                        Cell::New { rest, extra } => write!(f, " cell of {}+{} bytes", rest.len(), extra.len()),
+                    }
+                }
+                Edit::SplitNode { node, keep, .. } => write!(f, "split node {node} at {keep}"),
+                Edit::Balance { left } => write!(f, "balance nodes {left} and {}", u16::from(left) + 1),
+                Edit::Compact { node } => write!(f, "compact node {node}"),
+                Edit::Repack { cell } => write!(f, "repack for {cell} bytes"),
+                Edit::Halve { keep, right, .. } => write!(f, "keep {keep}, right {right}"),
+                Edit::Remove { node, mask } => write!(f, "remove {} of node {node}", mask.count_ones()),
+                Edit::Purge(nodes) => {
+                    let removed: u32 = nodes.iter().map(|(_, mask)| mask.count_ones()).sum();
+                    write!(f, "remove {removed} of {} nodes", nodes.len())
+                }
+                Edit::SetChild { place, child } => write!(f, "child of {}.{} is {child}", place.node, place.slot),
+                Edit::SetLeft(block) => write!(f, "left {}", Link(block)),
+                Edit::SetRight(block) => write!(f, "right {}", Link(block)),
+                Edit::SetLow(low) => write!(f, "low {:#x}", low.lane),
+                Edit::SetIncomplete(true) => f.write_str("split begun"),
+                Edit::SetIncomplete(false) => f.write_str("split done"),
+                Edit::Delete => f.write_str("deleted"),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+/// A sibling, for people.
+struct Link(Block);
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            NO_BLOCK => f.write_str("none"),
+            block => write!(f, "{block}"),
+        }
     }
 }
 
@@ -399,13 +468,13 @@ impl<'a> Reader<'a> {
         Some(Position { node: self.u8()?, slot: self.u8()? })
     }
 
-    fn image(&mut self) -> Option<OwnedEdit> {
+    fn image(&mut self) -> Option<Box<PageBytes>> {
         let mut image = Box::new([0; PAGE_SIZE]);
         let mut before = 0;
         loop {
             let (start, length) = (self.u16()? as usize, self.u16()? as usize);
             if (start, length) == (0, 0) {
-                return Some(OwnedEdit::Image(image));
+                return Some(image);
             }
             (start >= before && length > 0).then_some(())?;
             image.get_mut(start..start + length)?.copy_from_slice(self.slice(length)?);
@@ -415,7 +484,7 @@ impl<'a> Reader<'a> {
 
     fn insertion(&mut self, flags: u8) -> Option<OwnedEdit> {
         let (place, lane, tail) = (self.place()?, self.number()?, self.tail()?);
-        let child = if flags & code::HAS_CHILD != 0 { self.u32()? } else { crate::store::NO_BLOCK };
+        let child = if flags & code::HAS_CHILD != 0 { self.u32()? } else { NO_BLOCK };
         let plain = |cell| Edit::Insert { place, lane, tail, child, cell };
         match flags & (code::NEW_CELL | code::SHARED_CELL) {
             0 => Some(OwnedEdit::Plain(plain(Cell::None))),
@@ -433,7 +502,8 @@ impl<'a> Reader<'a> {
         let (code, flags) = (first & code::ALL, first & !code::ALL);
         (flags == 0 || code == code::INSERT).then_some(())?;
         let plain = match code {
-            code::IMAGE => return self.image(),
+            code::NEW => return self.image().map(OwnedEdit::New),
+            code::IMAGE => return self.image().map(OwnedEdit::Image),
             code::INSERT => return self.insertion(flags),
             code::SPLIT_NODE => Edit::SplitNode { node: self.u8()?, keep: self.u8()?, separator: self.number()? },
             code::BALANCE => Edit::Balance { left: self.u8()? },

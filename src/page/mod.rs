@@ -10,6 +10,7 @@ mod arrange;
 mod edit;
 mod keys;
 mod long;
+mod meta;
 mod ranges;
 mod verify;
 pub mod widths;
@@ -18,6 +19,7 @@ pub(crate) use arrange::{Filling, repeats};
 pub use edit::{Cell, Links, PageMut};
 pub use keys::{Aim, KeySpace, Side};
 pub use long::{Copies, Long};
+pub use meta::{LogKind, Meta};
 pub use ranges::Ranges;
 pub use verify::Flaw;
 
@@ -284,6 +286,20 @@ impl Geometry {
 /// the map is not logged and may be wrong.
 pub fn reusable(bytes: &PageBytes) -> bool {
     is_new(bytes) || (Layout::of_page(bytes).is_some() && bytes[at::FLAGS] & DELETED != 0)
+}
+
+/// Makes pages alike that differ in nothing but what no log record says: LSN and checksum, flags of dead rows, and bytes
+/// that are not used.
+pub fn mask(bytes: &mut PageBytes) {
+    bytes[..at::PD_LOWER].fill(0);
+    let (lower, upper) = (read_u16(bytes, at::PD_LOWER) as usize, read_u16(bytes, at::PD_UPPER) as usize);
+    if let Some(unused) = bytes.get_mut(lower..upper) {
+        unused.fill(0);
+    }
+    if let Some(layout) = Layout::of_page(bytes).filter(|_| bytes[at::LEVEL] == 0) {
+        let unmasked = *bytes;
+        arrange::spots(&unmasked, &layout).for_each(|spot| bytes[spot.tail] &= !Tail::DEAD);
+    }
 }
 
 /// Whether the page was never written.
@@ -1000,99 +1016,6 @@ impl Shape {
             true => Shape::Long(LongShape::from_bytes(bytes, columns, kind == LaneKind::PrefixExtra)?),
         };
         (shape.lane_kind() == kind).then_some(shape)
-    }
-}
-
-/// The meta page's content: what an index is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Meta {
-    /// How columns make keys.
-    pub shape: Shape,
-    /// How pages are laid out.
-    pub geometry: Geometry,
-    /// Which log the index was built for (docs/design.md, 7).
-    pub log: LogKind,
-}
-
-/// How an index's changes are logged, fixed when it is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum LogKind {
-    /// The server's generic records: the byte ranges a change wrote.
-    Generic = 1,
-}
-
-/// What the meta page begins with, after the page header: "fpbtree" and a zero.
-const MAGIC: u64 = u64::from_le_bytes(*b"fpbtree\0");
-
-mod meta_at {
-    pub const MAGIC: usize = 64;
-    pub const LOG: usize = 72;
-    pub const WIDTHS: usize = 73;
-    pub const LANE: usize = 77;
-    pub const COLUMNS: usize = 78;
-    pub const COLUMN: usize = 80;
-    pub const END: usize = COLUMN + super::LongShape::COLUMN_BYTES * super::KeyShape::MAX_COLUMNS;
-}
-
-impl Meta {
-    /// The meta page.
-    pub fn page(&self) -> PageBytes {
-        let mut bytes = [0; PAGE_SIZE];
-        write_u64(&mut bytes, at::BUILD_ID, self.geometry.build_id);
-        write_u32(&mut bytes, at::STAMP, self.geometry.leaf.stamp);
-        bytes[at::LEVEL] = META_LEVEL;
-        write_u64(&mut bytes, meta_at::MAGIC, MAGIC);
-        bytes[meta_at::LOG] = self.log as u8;
-        bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4].copy_from_slice(&self.geometry.widths());
-        bytes[meta_at::LANE] = self.shape.lane_kind().code();
-        bytes[meta_at::COLUMNS] = self.shape.columns() as u8;
-        self.shape.to_bytes(&mut bytes[meta_at::COLUMN..meta_at::END]);
-        let used = meta_at::END.next_multiple_of(LINE);
-        edit::write_server_header(&mut bytes, used, edit::SPACE_END);
-        edit::write_special(&mut bytes, self.geometry.build_id);
-        bytes
-    }
-
-    /// Reads a meta page, `block` 0 of an index.
-    pub fn read(bytes: &PageBytes) -> Result<Meta> {
-        let corrupt = |what| Error::Corrupt { block: crate::store::META, what };
-        if is_new(bytes) {
-            return Err(corrupt("meta page is all zeroes"));
-        }
-        if read_u64(bytes, meta_at::MAGIC) != MAGIC || bytes[at::LEVEL] != META_LEVEL {
-            return Err(corrupt("meta page is not an fpbtree meta page"));
-        }
-        let format = bytes[at::STAMP];
-        if format != FORMAT {
-            return Err(Error::UnknownFormat { block: crate::store::META, format });
-        }
-        let columns = bytes[meta_at::COLUMNS] as usize;
-        if columns > KeyShape::MAX_COLUMNS {
-            return Err(corrupt("meta page names too many columns"));
-        }
-        let shape = LaneKind::from_code(bytes[meta_at::LANE])
-            .and_then(|kind| Shape::from_bytes(&bytes[meta_at::COLUMN..meta_at::END], columns, kind))
-            .ok_or(corrupt("meta page describes no possible key"))?;
-        let mut widths = [0; 4];
-        widths.copy_from_slice(&bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4]);
-        let build_id = read_u64(bytes, at::BUILD_ID);
-        let geometry = Geometry::with_widths(shape.lane_kind(), build_id, widths)
-            .filter(|geometry| geometry.leaf.stamp == read_u32(bytes, at::STAMP))
-            .ok_or(corrupt("meta page describes no possible page layout"))?;
-        if bytes[meta_at::LOG] != LogKind::Generic as u8 {
-            return Err(corrupt("meta page names an unknown log"));
-        }
-        let used = meta_at::END.next_multiple_of(LINE);
-        let columns_end = meta_at::COLUMN + shape.stored_length();
-        let unused = bytes[at::FLAGS..meta_at::MAGIC]
-            .iter()
-            .chain(&bytes[meta_at::COLUMNS + 1..meta_at::COLUMN])
-            .chain(&bytes[columns_end..used]);
-        if unused.into_iter().any(|&byte| byte != 0) {
-            return Err(corrupt("meta page has bytes where it should be empty"));
-        }
-        Ok(Meta { shape, geometry, log: LogKind::Generic })
     }
 }
 

@@ -118,9 +118,9 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         }
         self.store.commit(
             &Change::new(left)
-                .edit(Edit::Image(&left_page))
+                .edit(Edit::New(&left_page))
                 .page(right)
-                .edit(Edit::Image(&right_page))
+                .edit(Edit::New(&right_page))
                 .page(root)
                 .edit(Edit::Image(&root_page)),
         );
@@ -185,7 +185,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 start(below, pin).edit(Edit::Image(&left_page))
             }
         };
-        let mut change = left_change.edit(Edit::SetIncomplete(true)).page(new).edit(Edit::Image(&right_page));
+        let mut change = left_change.edit(Edit::SetIncomplete(true)).page(new).edit(Edit::New(&right_page));
         if let Some(neighbour) = neighbour {
             change = change.page(neighbour).edit(Edit::SetLeft(new_block));
         }

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 use fpbtree_engine::key::{LaneKind, Tail};
-use fpbtree_engine::page::MAX_PAGE_ENTRIES;
+use fpbtree_engine::page::{LogKind, MAX_PAGE_ENTRIES};
 use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Wanted};
 use fpbtree_engine::store::{Block, Error, PageStore};
 use pgrx::pg_guard;
@@ -147,12 +147,12 @@ macro_rules! with_state {
     };
 }
 
-/// The `amcanreturn` callback: index-only scans give back exactly what was stored. Not in recovery: redo of generic
-/// records does not wait for the pins that make them safe.
+/// The `amcanreturn` callback: index-only scans give back exactly what was stored. In recovery only if the index has our
+/// own log: redo of generic records does not wait for the pins that make such scans safe.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amcanreturn(rel: Relation, _column: c_int) -> bool {
     // SAFETY: called by the server, with an open index of ours.
-    unsafe { !pg_sys::RecoveryInProgress() && column::is_returnable(rel) }
+    unsafe { column::is_returnable(rel) && (!pg_sys::RecoveryInProgress() || Index::of(rel).log == LogKind::Own) }
 }
 
 /// The `ambeginscan` callback.

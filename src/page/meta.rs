@@ -1,0 +1,107 @@
+//! The meta page, block 0: what an index is.
+
+use super::*;
+
+/// The meta page's content: what an index is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Meta {
+    /// How columns make keys.
+    pub shape: Shape,
+    /// How pages are laid out.
+    pub geometry: Geometry,
+    /// Which log the index was built for (docs/design.md, 7).
+    pub log: LogKind,
+}
+
+/// How an index's changes are logged, fixed when it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LogKind {
+    /// The server's generic records: the byte ranges a change wrote.
+    Generic = 1,
+    /// Records of our own: the change itself.
+    Own = 2,
+}
+
+impl LogKind {
+    /// The kind stored as `code`, if it is one.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(LogKind::Generic),
+            2 => Some(LogKind::Own),
+            _ => None,
+        }
+    }
+}
+
+/// What the meta page begins with, after the page header: "fpbtree" and a zero.
+const MAGIC: u64 = u64::from_le_bytes(*b"fpbtree\0");
+
+mod meta_at {
+    pub const MAGIC: usize = 64;
+    pub const LOG: usize = 72;
+    pub const WIDTHS: usize = 73;
+    pub const LANE: usize = 77;
+    pub const COLUMNS: usize = 78;
+    pub const COLUMN: usize = 80;
+    pub const END: usize = COLUMN + super::LongShape::COLUMN_BYTES * super::KeyShape::MAX_COLUMNS;
+}
+
+impl Meta {
+    /// The meta page.
+    pub fn page(&self) -> PageBytes {
+        let mut bytes = [0; PAGE_SIZE];
+        write_u64(&mut bytes, at::BUILD_ID, self.geometry.build_id);
+        write_u32(&mut bytes, at::STAMP, self.geometry.leaf.stamp);
+        bytes[at::LEVEL] = META_LEVEL;
+        write_u64(&mut bytes, meta_at::MAGIC, MAGIC);
+        bytes[meta_at::LOG] = self.log as u8;
+        bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4].copy_from_slice(&self.geometry.widths());
+        bytes[meta_at::LANE] = self.shape.lane_kind().code();
+        bytes[meta_at::COLUMNS] = self.shape.columns() as u8;
+        self.shape.to_bytes(&mut bytes[meta_at::COLUMN..meta_at::END]);
+        let used = meta_at::END.next_multiple_of(LINE);
+        edit::write_server_header(&mut bytes, used, edit::SPACE_END);
+        edit::write_special(&mut bytes, self.geometry.build_id);
+        bytes
+    }
+
+    /// Reads a meta page, `block` 0 of an index.
+    pub fn read(bytes: &PageBytes) -> Result<Meta> {
+        let corrupt = |what| Error::Corrupt { block: crate::store::META, what };
+        if is_new(bytes) {
+            return Err(corrupt("meta page is all zeroes"));
+        }
+        if read_u64(bytes, meta_at::MAGIC) != MAGIC || bytes[at::LEVEL] != META_LEVEL {
+            return Err(corrupt("meta page is not an fpbtree meta page"));
+        }
+        let format = bytes[at::STAMP];
+        if format != FORMAT {
+            return Err(Error::UnknownFormat { block: crate::store::META, format });
+        }
+        let columns = bytes[meta_at::COLUMNS] as usize;
+        if columns > KeyShape::MAX_COLUMNS {
+            return Err(corrupt("meta page names too many columns"));
+        }
+        let shape = LaneKind::from_code(bytes[meta_at::LANE])
+            .and_then(|kind| Shape::from_bytes(&bytes[meta_at::COLUMN..meta_at::END], columns, kind))
+            .ok_or(corrupt("meta page describes no possible key"))?;
+        let mut widths = [0; 4];
+        widths.copy_from_slice(&bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4]);
+        let build_id = read_u64(bytes, at::BUILD_ID);
+        let geometry = Geometry::with_widths(shape.lane_kind(), build_id, widths)
+            .filter(|geometry| geometry.leaf.stamp == read_u32(bytes, at::STAMP))
+            .ok_or(corrupt("meta page describes no possible page layout"))?;
+        let log = LogKind::from_code(bytes[meta_at::LOG]).ok_or(corrupt("meta page names an unknown log"))?;
+        let used = meta_at::END.next_multiple_of(LINE);
+        let columns_end = meta_at::COLUMN + shape.stored_length();
+        let unused = bytes[at::FLAGS..meta_at::MAGIC]
+            .iter()
+            .chain(&bytes[meta_at::COLUMNS + 1..meta_at::COLUMN])
+            .chain(&bytes[columns_end..used]);
+        if unused.into_iter().any(|&byte| byte != 0) {
+            return Err(corrupt("meta page has bytes where it should be empty"));
+        }
+        Ok(Meta { shape, geometry, log })
+    }
+}
