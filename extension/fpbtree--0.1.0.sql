@@ -220,7 +220,8 @@ RETURNS TABLE (
     bytes_per_entry pg_catalog.float8,
     fill pg_catalog.float8,
     leaf_widths pg_catalog.text,
-    inner_widths pg_catalog.text
+    inner_widths pg_catalog.text,
+    log pg_catalog.text
 )
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'fpbtree_stats_wrapper';

@@ -1,4 +1,4 @@
-# A physical standby answers as its primary, while a load runs, after it, and once promoted.
+# A physical standby answers as its primary, while a load runs, after it, and once promoted: with the server's generic log and with our own.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -6,14 +6,18 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use FpbtreeTest;
 
-my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
-$primary->append_conf('postgresql.conf', "shared_buffers = 8MB\nautovacuum = off\n");
-# Redo compares every page that a generic record changed with what the primary had. The images take room, and the standby
-# falls behind when it restarts.
-$primary->append_conf('postgresql.conf', "wal_consistency_checking = 'generic'\nwal_keep_size = 8GB\n");
-$primary->start;
-$primary->safe_psql('postgres', <<'SQL');
+for ([ 'generic', 'generic' ], [ 'own', 'all,fpbtree' ])
+{
+	my ($log, $compared) = @$_;
+	my $primary = PostgreSQL::Test::Cluster->new("primary_$log");
+	$primary->init(allows_streaming => 1);
+	$primary->append_conf('postgresql.conf', "shared_buffers = 8MB\nautovacuum = off\n");
+	$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'fpbtree'\n") if $log eq 'own';
+	# Redo compares every page that a record changed with what the primary had. The images take room, and the standby
+	# falls behind when it restarts.
+	$primary->append_conf('postgresql.conf', "wal_consistency_checking = '$compared'\nwal_keep_size = 8GB\n");
+	$primary->start;
+	$primary->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION fpbtree;
 CREATE TABLE t (id serial, v int, w int2, d timestamp) WITH (autovacuum_enabled = off);
 INSERT INTO t (v, w, d) SELECT hashint4(i), i % 500, timestamp '2020-01-01' + i * interval '1 min' FROM generate_series(1, 40000) i;
@@ -23,77 +27,81 @@ CREATE UNLOGGED TABLE u (v int);
 CREATE INDEX u_v ON u USING fpbtree (v);
 INSERT INTO u SELECT generate_series(1, 1000);
 SQL
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-# Rows that VACUUM removes are no reason to cancel the standby's queries here.
-$standby->append_conf('postgresql.conf', "hot_standby_feedback = on\nmax_standby_streaming_delay = -1\n");
-$standby->start;
-$primary->wait_for_catchup($standby);
+	$primary->backup('base');
+	my $standby = PostgreSQL::Test::Cluster->new("standby_$log");
+	$standby->init_from_backup($primary, 'base', has_streaming => 1);
+	# Rows that VACUUM removes are no reason to cancel the standby's queries here.
+	$standby->append_conf('postgresql.conf', "hot_standby_feedback = on\nmax_standby_streaming_delay = -1\n");
+	$standby->start;
+	$primary->wait_for_catchup($standby);
 
-my @queries = (
-	'SELECT v FROM t WHERE v > 0',
-	'SELECT id, v FROM t WHERE v BETWEEN -100000000 AND 100000000',
-	'SELECT w, d FROM t WHERE w = ANY (ARRAY[3, 77, 499, 3]::int2[])',
-	'SELECT w, d FROM t ORDER BY w DESC, d');
-answers_alike($standby, 'at rest', @queries);
+	my @queries = (
+		'SELECT v FROM t WHERE v > 0',
+		'SELECT id, v FROM t WHERE v BETWEEN -100000000 AND 100000000',
+		'SELECT w, d FROM t WHERE w = ANY (ARRAY[3, 77, 499, 3]::int2[])',
+		'SELECT w, d FROM t ORDER BY w DESC, d');
+	answers_alike($standby, "$log: at rest", @queries);
+	is($primary->safe_psql('postgres', q{SELECT log FROM fpbtree_stats('t_v')}), $log, "$log: the log");
+	like($standby->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT v FROM t WHERE v > 0'),
+		$log eq 'own' ? qr/Index Only Scan/ : qr/Index Scan/, "$log: index-only scans in recovery");
 
-# An index made, and one dropped, while the standby watches.
-$primary->safe_psql('postgres', 'CREATE INDEX t_d ON t USING fpbtree (d DESC NULLS LAST) WITH (fillfactor = 100)');
+	# An index made, and one dropped, while the standby watches.
+	$primary->safe_psql('postgres', 'CREATE INDEX t_d ON t USING fpbtree (d DESC NULLS LAST) WITH (fillfactor = 100)');
 
-my $pgbench = start_load($primary, 3, 15,
-	'INSERT INTO t (v, w, d) SELECT hashint4((random() * 1e6)::int), (random() * 500)::int2, now() + random() * interval \'1 year\' FROM generate_series(1, 30);' => 8,
-	"\\set a random(1, 60000)\nUPDATE t SET v = v + 1, d = d + interval '1 day' WHERE id BETWEEN :a AND :a + 20;" => 6,
-	"\\set a random(1, 60000)\nDELETE FROM t WHERE id BETWEEN :a AND :a + 500;" => 4,
-	'VACUUM (SKIP_LOCKED) t;' => 1);
-my $looks = 0;
-while ($pgbench->pumpable && $looks < 8)
-{
-	$looks++;
-	answers_alike($standby, "under load, look $looks", @queries, 'SELECT d FROM t WHERE d > timestamp \'2020-01-10\'');
-	if ($looks == 4)
+	my $pgbench = start_load($primary, 3, 15,
+		'INSERT INTO t (v, w, d) SELECT hashint4((random() * 1e6)::int), (random() * 500)::int2, now() + random() * interval \'1 year\' FROM generate_series(1, 30);' => 8,
+		"\\set a random(1, 60000)\nUPDATE t SET v = v + 1, d = d + interval '1 day' WHERE id BETWEEN :a AND :a + 20;" => 6,
+		"\\set a random(1, 60000)\nDELETE FROM t WHERE id BETWEEN :a AND :a + 500;" => 4,
+		'VACUUM (SKIP_LOCKED) t;' => 1);
+	my $looks = 0;
+	while ($pgbench->pumpable && $looks < 8)
 	{
-		$standby->stop('immediate');
-		$standby->start;
+		$looks++;
+		answers_alike($standby, "$log: under load, look $looks", @queries, 'SELECT d FROM t WHERE d > timestamp \'2020-01-10\'');
+		if ($looks == 4)
+		{
+			$standby->stop('immediate');
+			$standby->start;
+		}
 	}
-}
-$pgbench->finish;
-cmp_ok($looks, '>=', 4, 'the standby was looked at while the load ran');
-$primary->wait_for_catchup($standby);
-answers_alike($standby, 'after the load', @queries, 'SELECT d FROM t WHERE d > timestamp \'2020-01-10\'');
-is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
-	$primary->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
-	'the primary\'s answer');
-my ($status, $out, $err) = $standby->psql('postgres', "SELECT fpbtree_check('t_v')");
-like($err, qr/cannot check an index while WAL is being replayed.*pg_wal_replay_pause/s, 'a standby that replays cannot check');
-is_sound($standby, 'standby', 't_v', 't_list', 't_d');
-is_sound($primary, 'primary', 't_v', 't_list', 't_d');
+	$pgbench->finish;
+	cmp_ok($looks, '>=', 4, "$log: the standby was looked at while the load ran");
+	$primary->wait_for_catchup($standby);
+	answers_alike($standby, "$log: after the load", @queries, 'SELECT d FROM t WHERE d > timestamp \'2020-01-10\'');
+	is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
+		$primary->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
+		"$log: the primary's answer");
+	my ($status, $out, $err) = $standby->psql('postgres', "SELECT fpbtree_check('t_v')");
+	like($err, qr/cannot check an index while WAL is being replayed.*pg_wal_replay_pause/s, "$log: a standby that replays cannot check");
+	is_sound($standby, "$log: standby", 't_v', 't_list', 't_d');
+	is_sound($primary, "$log: primary", 't_v', 't_list', 't_d');
 
-# Entries marked dead on the primary alone, or on the standby alone, are no difference that matters.
-$primary->safe_psql('postgres', 'DELETE FROM t WHERE v BETWEEN 0 AND 300000000');
-$primary->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE v BETWEEN -5 AND 400000000') for 1 .. 2;
-$primary->safe_psql('postgres', 'INSERT INTO t (v, w) SELECT i * 30000, i % 500 FROM generate_series(1, 10000) i');
-$primary->wait_for_catchup($standby);
-answers_alike($standby, 'dead entries', @queries);
-$primary->safe_psql('postgres', 'VACUUM t');
-$primary->safe_psql('postgres', 'DROP INDEX t_d');
-$primary->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_v');
-$primary->wait_for_catchup($standby);
-answers_alike($standby, 'rebuilt', @queries);
+	# Entries marked dead on the primary alone, or on the standby alone, are no difference that matters.
+	$primary->safe_psql('postgres', 'DELETE FROM t WHERE v BETWEEN 0 AND 300000000');
+	$primary->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE v BETWEEN -5 AND 400000000') for 1 .. 2;
+	$primary->safe_psql('postgres', 'INSERT INTO t (v, w) SELECT i * 30000, i % 500 FROM generate_series(1, 10000) i');
+	$primary->wait_for_catchup($standby);
+	answers_alike($standby, "$log: dead entries", @queries);
+	$primary->safe_psql('postgres', 'VACUUM t');
+	$primary->safe_psql('postgres', 'DROP INDEX t_d');
+	$primary->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_v');
+	$primary->wait_for_catchup($standby);
+	answers_alike($standby, "$log: rebuilt", @queries);
 
-$standby->promote;
-is_sound($standby, 'promoted', 't_v', 't_list', 'u_v');
-is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE v > 0'), '0', 'an unlogged index is empty once promoted');
-$standby->safe_psql('postgres', <<'SQL');
+	$standby->promote;
+	is_sound($standby, "$log: promoted", 't_v', 't_list', 'u_v');
+	is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE v > 0'), '0', "$log: an unlogged index is empty once promoted");
+	$standby->safe_psql('postgres', <<'SQL');
 INSERT INTO u SELECT generate_series(1, 5000);
 INSERT INTO t (v, w, d) SELECT hashint4(i), i % 500, now() FROM generate_series(1, 20000) i;
 DELETE FROM t WHERE id % 3 = 0;
 SQL
-$standby->safe_psql('postgres', 'VACUUM t');
-is_sound($standby, 'written to', 't_v', 't_list', 'u_v');
-answers_alike($standby, 'written to', @queries, 'SELECT v FROM u WHERE v > 77');
-server_is_clean($primary, 'primary');
-server_is_clean($standby, 'standby');
-$standby->stop;
-$primary->stop;
+	$standby->safe_psql('postgres', 'VACUUM t');
+	is_sound($standby, "$log: written to", 't_v', 't_list', 'u_v');
+	answers_alike($standby, "$log: written to", @queries, 'SELECT v FROM u WHERE v > 77');
+	server_is_clean($primary, "$log: primary");
+	server_is_clean($standby, "$log: standby");
+	$standby->stop;
+	$primary->stop;
+}
 done_testing();

@@ -3,55 +3,280 @@
 
 mod common;
 
+use common::long::{Row, SMALL_KEY, TINY_KEY, Taste, in_one_piece, sort_of};
 use common::*;
 use fpbtree_engine::change::Change;
+use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
+use fpbtree_engine::key::long::{Kept, MOST_KEY};
 use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Geometry, Meta, Page};
-use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
+use fpbtree_engine::page::{Entry, Geometry, KeySpace, Long, Meta, Page};
+use fpbtree_engine::scan::{Cursor, Direction, Matches, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::{MemoryStore, Pin};
-use fpbtree_engine::store::{Block, Mode, PageBytes, PageStore, Result};
-use fpbtree_engine::tree::Tree;
+use fpbtree_engine::store::{Block, Mode, NO_BLOCK, PageBytes, PageStore, Result};
+use fpbtree_engine::tree::{Tree, Verdict};
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::ops::AddAssign;
 
 /// Rows in these heap blocks come and go.
 const PASSING: u32 = 1 << 30;
 
+/// A key space, and the rows of it that a test plays with.
+trait Case: Sized {
+    /// How many rows are there all the time.
+    const LASTING: u64;
+    type Keys: Scannable;
+    type Row: Clone + Debug;
+    /// What orders rows. Rows with equal ranks have equal keys.
+    type Rank: Ord;
+    /// All that is stored of a row.
+    type Image: PartialEq + Debug;
+
+    fn meta(&self) -> Meta;
+    fn order(&self) -> <Self::Keys as KeySpace>::Order<'_>;
+    /// A row with some key, and the heap TID that goes with this number.
+    fn row(&self, random: &mut StdRng, number: u64) -> Self::Row;
+    fn rank(&self, row: &Self::Row) -> Self::Rank;
+    fn entry(row: &Self::Row) -> Entry<'_, Self::Keys>;
+    /// The places before and behind all rows with the key of this one.
+    fn around(&self, row: &Self::Row) -> [<Self::Keys as KeySpace>::Kept; 2];
+    fn image(&self, entry: &Entry<'_, Self::Keys>) -> Self::Image;
+    fn matched(&self, matches: &Matches<Self::Keys>) -> Vec<Self::Image>;
+    fn load<'r>(&self, rows: impl Iterator<Item = &'r Self::Row>) -> Vec<PageBytes>
+    where
+        Self: 'r;
+    fn problems(&self, tree: Tree<'_, MemoryStore, Self::Keys>) -> Vec<String>;
+    /// [Walks](walk) through some of the rows.
+    fn scan(busy: &Busy<Self>);
+
+    fn place(&self, row: &Self::Row) -> Place<Self> {
+        (self.rank(row), Self::entry(row).tail.position())
+    }
+}
+
+/// What no two rows share.
+type Place<C> = (<C as Case>::Rank, Tail);
+
+/// Lanes of which there are so many.
+struct Exact<L>(u128, PhantomData<L>);
+
+fn exact_lanes<L: Lane>(spread: u128) -> Exact<L> {
+    Exact(spread, PhantomData)
+}
+
+impl<L: Lane> Case for Exact<L> {
+    const LASTING: u64 = 150;
+    type Keys = L;
+    type Row = Key<L>;
+    type Rank = L;
+    type Image = Key<L>;
+
+    fn meta(&self) -> Meta {
+        exact(one_column::<L>(), small::<L>())
+    }
+
+    fn order(&self) {}
+
+    fn row(&self, random: &mut StdRng, number: u64) -> Key<L> {
+        let (lane, tail) = key(random.random_range(0..self.0) * (L::MAX.to_u128() / self.0), number);
+        Key::new(lane, tail)
+    }
+
+    fn rank(&self, row: &Key<L>) -> L {
+        row.lane
+    }
+
+    fn entry(row: &Key<L>) -> Entry<'_, L> {
+        Entry { key: row.lane, tail: row.tail, child: NO_BLOCK }
+    }
+
+    fn around(&self, row: &Key<L>) -> [Key<L>; 2] {
+        [Tail::first(false), Tail::last(false)].map(|tail| Key { tail, ..*row })
+    }
+
+    fn image(&self, entry: &Entry<'_, L>) -> Key<L> {
+        entry.key()
+    }
+
+    fn matched(&self, matches: &Matches<L>) -> Vec<Key<L>> {
+        keys(matches).collect()
+    }
+
+    fn load<'r>(&self, rows: impl Iterator<Item = &'r Key<L>>) -> Vec<PageBytes> {
+        load(&self.meta(), 80, rows.map(|row| (row.lane, row.tail)))
+    }
+
+    fn problems(&self, tree: Tree<'_, MemoryStore, L>) -> Vec<String> {
+        problems(tree, &shape_of(&self.meta()))
+    }
+
+    fn scan(busy: &Busy<Self>) {
+        let shape = shape_of(&busy.case.meta());
+        let mut selection = Selection::new(&shape);
+        if busy.roll(2) == 0 {
+            return walk(busy, &selection, |_| true);
+        }
+        let lane = || busy.lasting[busy.roll(busy.lasting.len() as u32) as usize].lane;
+        let (a, b) = (lane(), lane());
+        let (low, high) = (a.min(b), a.max(b));
+        selection.between(0, low.to_u128(), high.to_u128());
+        walk(busy, &selection, |row| (low..=high).contains(&row.lane));
+    }
+}
+
+/// Byte strings.
+struct Strings {
+    taste: Taste,
+    geometry: Geometry,
+}
+
+impl Strings {
+    fn of_taste(taste: Taste) -> Self {
+        let geometry = long::for_keys(taste.most, taste.shape.has_extra());
+        Strings { taste, geometry }
+    }
+
+    fn new(kinds: &[DigitKind], most: usize, flavour: u32, spread: u32) -> Self {
+        let column = |kind: &DigitKind| DigitShape { kind: *kind, descending: false, nulls_first: false };
+        Self::of_taste(Taste::new(kinds.iter().map(column).collect(), 0, most, &[flavour], spread))
+    }
+
+    fn repeating(self, random: &mut StdRng) -> Self {
+        Strings { taste: self.taste.repeating(random), ..self }
+    }
+}
+
+impl Case for Strings {
+    /// Pages hold more of these, but those that hold any are not deleted.
+    const LASTING: u64 = 40;
+    type Keys = Long;
+    type Row = Row;
+    type Rank = Vec<long::Sort>;
+    type Image = (Vec<u8>, Vec<u8>, Tail);
+
+    fn meta(&self) -> Meta {
+        self.taste.meta(self.geometry)
+    }
+
+    fn order(&self) -> <Long as KeySpace>::Order<'_> {
+        self.taste.order()
+    }
+
+    fn row(&self, random: &mut StdRng, number: u64) -> Row {
+        self.taste.random_row(random, number)
+    }
+
+    fn rank(&self, row: &Row) -> Vec<long::Sort> {
+        row.values.iter().zip(&self.taste.columns.0).map(|(value, digit)| sort_of(*digit, value)).collect()
+    }
+
+    fn entry(row: &Row) -> Entry<'_, Long> {
+        row.entry()
+    }
+
+    fn around(&self, row: &Row) -> [Kept; 2] {
+        [false, true].map(|above| {
+            let mut kept = Kept::new();
+            kept.place(&self.taste.shape, &row.digits, above);
+            kept
+        })
+    }
+
+    fn image(&self, entry: &Entry<'_, Long>) -> Self::Image {
+        in_one_piece(entry, &self.taste.shape)
+    }
+
+    fn matched(&self, matches: &Matches<Long>) -> Vec<Self::Image> {
+        (0..matches.len()).map(|at| self.image(&matches.entry(at).expect("keys were wanted"))).collect()
+    }
+
+    fn load<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Vec<PageBytes> {
+        self.taste.load(&self.meta(), 80, rows)
+    }
+
+    fn problems(&self, tree: Tree<'_, MemoryStore, Long>) -> Vec<String> {
+        long::problems(tree)
+    }
+
+    fn scan(busy: &Busy<Self>) {
+        let taste = &busy.case.taste;
+        let mut wishes = taste.wishes(&mut busy.random.borrow_mut(), &busy.lasting);
+        if busy.roll(2) == 0 {
+            wishes.fill(None);
+        }
+        taste.with_selection(&wishes, |selection| {
+            let mut selection = *selection;
+            selection.set_wants_keys(true);
+            walk(busy, &selection, |row| taste.holds(&wishes, row));
+        });
+    }
+}
+
 /// A store where others are at work.
-struct Busy<L> {
+struct Busy<C: Case> {
+    case: C,
+    /// Whether no two rows may have the same key.
+    unique: bool,
     store: MemoryStore,
     geometry: Geometry,
     random: RefCell<StdRng>,
+    lasting: Vec<C::Row>,
     /// The rows that come and go, as they are now.
-    passing: RefCell<BTreeSet<Key<L>>>,
-    spread: u128,
+    passing: RefCell<BTreeMap<Place<C>, C::Row>>,
+    /// How many there have been.
+    rows: Cell<u64>,
     locks: Cell<usize>,
     pins: Cell<usize>,
     vacuuming: Cell<bool>,
     interruptions: Cell<usize>,
     /// Pages that others deleted.
     deleted: Cell<usize>,
+    /// Rows that were not inserted.
+    refused: Cell<usize>,
     /// Where serializable conflicts were looked for last.
     checked: Cell<Block>,
 }
 
-impl<L: Lane> Busy<L> {
-    fn new(pages: &[PageBytes], geometry: Geometry, seed: u64, spread: u128) -> Self {
+impl<C: Case> Busy<C> {
+    fn new(case: C, unique: bool, lasting: u64, seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut lasting: Vec<_> = (0..lasting).map(|number| case.row(&mut random, number)).collect();
+        lasting.sort_by_key(|row| case.place(row));
+        if unique {
+            lasting.dedup_by_key(|row| case.rank(row));
+        }
         Busy {
-            store: MemoryStore::new(pages, 8000),
-            geometry,
-            random: RefCell::new(StdRng::seed_from_u64(seed)),
+            unique,
+            store: MemoryStore::new(&case.load(lasting.iter()), 8000),
+            geometry: case.meta().geometry,
+            case,
+            random: RefCell::new(random),
+            lasting,
             passing: RefCell::default(),
-            spread,
+            rows: Cell::new(0),
             locks: Cell::new(0),
             pins: Cell::new(0),
             vacuuming: Cell::new(false),
             interruptions: Cell::new(0),
             deleted: Cell::new(0),
+            refused: Cell::new(0),
             checked: Cell::new(0),
         }
+    }
+
+    /// The tree where others are at work.
+    fn tree(&self) -> Tree<'_, Self, C::Keys> {
+        Tree::ordered(self, &self.geometry, self.case.order())
+    }
+
+    /// The tree of those that nobody interrupts.
+    fn others_tree(&self) -> Tree<'_, MemoryStore, C::Keys> {
+        Tree::ordered(&self.store, &self.geometry, self.case.order())
     }
 
     /// A number less than `sides`.
@@ -69,34 +294,91 @@ impl<L: Lane> Busy<L> {
         if self.pins.get() == 0 && !self.vacuuming.get() && self.roll(6) == 0 {
             let (few, part) = (self.roll(2) == 0, self.roll(7));
             let is_dead = |tail: Tail| tail.block() & PASSING != 0 && (!few || tail.block() % 7 == part);
-            self.passing.borrow_mut().retain(|key| !is_dead(key.tail));
-            let tree = Tree::<_, L>::new(&self.store, &self.geometry);
-            let stats = tree.vacuum(&mut { is_dead }, &mut |_, _, _| {}).unwrap();
+            self.passing.borrow_mut().retain(|place, _| !is_dead(place.1));
+            let stats = self.others_tree().vacuum(&mut { is_dead }, &mut |_, _, _| {}).unwrap();
             self.deleted.set(self.deleted.get() + stats.deleted_pages as usize);
         } else if self.passing.borrow().len() < 600 {
             for _ in 0..=self.roll(16) {
-                let (lane, tail) = self.new_row();
-                Tree::<_, L>::new(&self.store, &self.geometry).insert(lane, tail, 90).unwrap();
+                self.insert(self.others_tree());
             }
         }
     }
 
-    /// A row that is not there yet, and now counts as there.
-    fn new_row(&self) -> (L, Tail) {
-        let (mut random, mut passing) = (self.random.borrow_mut(), self.passing.borrow_mut());
-        let lane = random.random_range(0..self.spread) * (L::MAX.to_u128() / self.spread);
-        let tail = loop {
-            let tail = Tail::new(false, PASSING | random.random_range(0..PASSING), 1, false);
-            if passing.iter().all(|key| key.tail != tail) {
-                break tail;
-            }
+    /// Inserts a new row, unless one like it is in its way.
+    fn insert(&self, tree: Tree<'_, impl PageStore, C::Keys>) {
+        self.rows.set(self.rows.get() + 1);
+        let block = PASSING + (self.rows.get() as u32).wrapping_mul(0x9E37_79B1) % PASSING;
+        let row = self.case.row(&mut self.random.borrow_mut(), u64::from(block) * 100);
+        if let Some(obstacle) = self.try_insert(tree, &row) {
+            self.refused.set(self.refused.get() + 1);
+            let place = (self.case.rank(&row), obstacle);
+            let is_there = self.passing.borrow().contains_key(&place);
+            assert!(is_there || self.lasting.iter().any(|row| self.case.place(row) == place), "nothing is in the way");
+        } else {
+            // Nobody may remove it before it is there.
+            self.passing.borrow_mut().insert(self.case.place(&row), row);
+        }
+    }
+
+    /// Inserts a row, or says which one is in its way.
+    fn try_insert(&self, tree: Tree<'_, impl PageStore, C::Keys>, row: &C::Row) -> Option<Tail> {
+        let entry = C::entry(row);
+        if !self.unique {
+            tree.insert_entry(&entry, 90).unwrap();
+            return None;
+        }
+        let mut obstacle = None;
+        let mut look = |tail: Tail| {
+            obstacle = Some(tail.position());
+            Verdict::Stop
         };
-        passing.insert(Key::new(L::from_u128(lane), tail));
-        (L::from_u128(lane), tail)
+        let [low, high] = self.case.around(row);
+        let around = (C::Keys::lend(&low, self.case.order()), C::Keys::lend(&high, self.case.order()));
+        let inserted = tree.insert_unique(around, Some(&entry), 90, &mut look).unwrap();
+        assert_eq!(inserted, obstacle.is_none());
+        obstacle
+    }
+
+    /// What of the rows there are now, in order.
+    fn rows<T>(&self, what: impl Fn(&C::Row) -> T) -> Vec<T> {
+        let passing = self.passing.borrow();
+        let mut rows: Vec<_> = passing.values().chain(&self.lasting).collect();
+        rows.sort_by_cached_key(|row| self.case.place(row));
+        rows.into_iter().map(what).collect()
+    }
+
+    /// Everything is as it should be.
+    fn check(&self) {
+        assert_eq!((self.locks.get(), self.pins.get()), (0, 0));
+        assert_eq!(self.case.problems(self.others_tree()), Vec::<String>::new());
+        let mut found = Vec::new();
+        let leaf = |_, page: &Page<'_, C::Keys>| found.extend(page.iter().map(|entry| self.case.image(&entry)));
+        for_each_leaf(self.others_tree(), leaf);
+        assert!(found == self.rows(|row| self.case.image(&C::entry(row))), "the tree holds something else");
+        if self.unique {
+            let ranks = self.rows(|row| self.case.rank(row));
+            assert!(ranks.is_sorted_by(|a, b| a < b), "a key is there twice");
+        }
     }
 }
 
-impl<L: Lane> PageStore for Busy<L> {
+/// Shows `look` the leaves, by the right links.
+fn for_each_leaf<K: KeySpace>(tree: Tree<'_, MemoryStore, K>, mut look: impl FnMut(Block, &Page<'_, K>)) {
+    let mut pin = tree.leaf_for(K::lend(K::first(), tree.order())).expect("there is a first leaf");
+    loop {
+        let page = tree.page(pin).expect("a leaf");
+        look(tree.store().block(pin), &page);
+        let right = page.right();
+        tree.release(pin);
+        if right == NO_BLOCK {
+            return;
+        }
+        pin = tree.store().pin(right).expect("a right sibling");
+        tree.store().lock(pin, Mode::Share);
+    }
+}
+
+impl<C: Case> PageStore for Busy<C> {
     type Pin = Pin;
 
     fn pin(&self, block: Block) -> Result<Pin> {
@@ -168,11 +450,16 @@ impl<L: Lane> PageStore for Busy<L> {
     }
 }
 
-/// Scans, to and fro: the lasting rows come in order, each when its turn is.
-fn scan_through<L: Lane>(busy: &Busy<L>, meta: &Meta, lasting: &[Key<L>]) {
-    let tree = Tree::<_, L>::new(busy, &busy.geometry);
-    let shape = shape_of(meta);
-    let selection = Selection::new(&shape);
+/// Scans, to and fro or not: the lasting rows come in order, each when its turn is. Where a scan does not turn, the
+/// others come once each, those that are there all the time for certain.
+fn walk<C: Case>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl Fn(&C::Row) -> bool) {
+    let image = |row: &C::Row| busy.case.image(&C::entry(row));
+    let lasting: Vec<_> = busy.lasting.iter().filter(|row| wanted(row)).map(image).collect();
+    let here = || -> BTreeSet<Tail> {
+        let passing = busy.passing.borrow();
+        passing.iter().filter(|(_, row)| wanted(row)).map(|(place, _)| place.1).collect()
+    };
+    let (before, mut seen) = (here(), BTreeSet::new());
     let mut matches = Box::new(Matches::new());
     let mut cursor = Cursor::new(if busy.roll(2) == 0 { Direction::Forward } else { Direction::Backward });
     let start = if cursor.direction() == Direction::Forward { 0 } else { lasting.len() };
@@ -182,8 +469,14 @@ fn scan_through<L: Lane>(busy: &Busy<L>, meta: &Meta, lasting: &[Key<L>]) {
         if turns && busy.roll(5) == 0 {
             cursor.turn();
         }
-        let read = cursor.read_page(tree, &selection, false, &mut matches).unwrap();
-        let mut found: Vec<Key<L>> = keys(&matches).filter(|key| key.tail.block() & PASSING == 0).collect();
+        let read = cursor.read_page(busy.tree(), selection, false, &mut matches).unwrap();
+        let is_passing = |tail: &Tail| tail.block() & PASSING != 0;
+        for tail in matches.tails().iter().filter(|tail| is_passing(tail)) {
+            assert!(seen.insert(tail.position()) || turns, "a row comes twice");
+        }
+        let tails = matches.tails().iter();
+        let images = busy.case.matched(&matches).into_iter().zip(tails);
+        let mut found: Vec<_> = images.filter(|(_, tail)| !is_passing(tail)).map(|(image, _)| image).collect();
         if cursor.direction() == Direction::Backward {
             found.reverse();
         }
@@ -191,97 +484,178 @@ fn scan_through<L: Lane>(busy: &Busy<L>, meta: &Meta, lasting: &[Key<L>]) {
             Direction::Forward => (to, to + found.len()),
             Direction::Backward => (from - found.len().min(from), from),
         };
-        assert_eq!(found, lasting[from..to]);
+        assert_eq!(Some(&found[..]), lasting.get(from..to));
         match read {
             Some(pin) => busy.unpin(pin),
             None => {
                 let end = if cursor.direction() == Direction::Forward { lasting.len() } else { 0 };
                 assert_eq!((from, to), (end, end));
-                return;
+                break;
             }
         }
     }
+    let after = here();
+    assert!(turns || before.intersection(&after).all(|tail| seen.contains(tail)), "a row is missing");
 }
 
-/// Returns how many pages others deleted.
-fn interleave<L: Lane>(seed: u64, geometry: Geometry, spread: u128) -> usize {
-    let meta = exact(one_column::<L>(), geometry);
-    let lane = |at: u64| u128::from(at) * spread / 150 * (L::MAX.to_u128() / spread);
-    let mut lasting: Vec<Key<L>> =
-        (0..150).map(|at| key::<L>(lane(at), at)).map(|(lane, tail)| Key::new(lane, tail)).collect();
-    lasting.sort_unstable();
-    let pages = load(&meta, 80, lasting.iter().map(|key| (key.lane, key.tail)));
-    let busy = Busy::<L>::new(&pages, geometry, seed, spread);
-    let tree = Tree::<_, L>::new(&busy, &busy.geometry);
+/// What others, and luck, did to a tree.
+#[derive(Default, Debug)]
+struct Tally {
+    /// Pages that others deleted.
+    deleted: usize,
+    /// Rows that were not inserted.
+    refused: usize,
+    /// The most in-page nodes of leaves that were runs.
+    runs: usize,
+    levels: u8,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.deleted += other.deleted;
+        self.refused += other.refused;
+        self.runs += other.runs;
+        self.levels = self.levels.max(other.levels);
+    }
+}
+
+fn interleave<C: Case>(case: C, unique: bool, seed: u64) -> Tally {
+    let busy = Busy::new(case, unique, C::LASTING, seed);
+    let mut tally = Tally::default();
     for _ in 0..80 {
         let operation = busy.roll(4);
         if operation == 0 {
             busy.vacuuming.set(true);
             // Rows that come while it runs may go or stay; those before it go.
-            let before: BTreeSet<Tail> = busy.passing.borrow().iter().map(|key| key.tail.position()).collect();
+            let before: BTreeSet<Tail> = busy.passing.borrow().keys().map(|place| place.1).collect();
             let mut is_dead = |tail: Tail| before.contains(&tail.position());
-            tree.vacuum(&mut is_dead, &mut |_, _, _| {}).unwrap();
-            busy.passing.borrow_mut().retain(|key| !before.contains(&key.tail.position()));
+            busy.tree().vacuum(&mut is_dead, &mut |_, _, _| {}).unwrap();
+            busy.passing.borrow_mut().retain(|place, _| !before.contains(&place.1));
             busy.vacuuming.set(false);
         } else if operation == 1 {
-            scan_through(&busy, &meta, &lasting);
+            C::scan(&busy);
         } else {
             for _ in 0..10 {
-                let (lane, tail) = busy.new_row();
-                // Nobody may remove it before it is there.
-                busy.passing.borrow_mut().remove(&Key::new(lane, tail));
-                tree.insert(lane, tail, 90).unwrap();
-                busy.passing.borrow_mut().insert(Key::new(lane, tail));
+                busy.insert(busy.tree());
             }
         }
-        assert_eq!((busy.locks.get(), busy.pins.get()), (0, 0));
-        let store = Tree::<_, L>::new(&busy.store, &busy.geometry);
-        assert_eq!(problems(store, &shape_of(&meta)), Vec::<String>::new());
-        let mut expected: Vec<Key<L>> = busy.passing.borrow().iter().chain(&lasting).copied().collect();
-        expected.sort_unstable();
-        assert!(
-            entries(store).iter().map(|entry| entry.key()).eq(expected),
-            "seed {seed}: the tree holds something else"
-        );
+        busy.check();
+        let mut runs = 0;
+        for_each_leaf(busy.others_tree(), |_, page| runs += page.runs());
+        tally.runs = tally.runs.max(runs);
+        tally.levels = tally.levels.max(busy.others_tree().root_level().unwrap() + 1);
     }
     assert!(busy.interruptions.get() > 500, "{} interruptions", busy.interruptions.get());
-    busy.deleted.get()
+    (tally.deleted, tally.refused) = (busy.deleted.get(), busy.refused.get());
+    tally
+}
+
+/// The tallies of some seeds, added up.
+fn interleave_all<C: Case>(seeds: std::ops::Range<u64>, case: impl Fn(&mut StdRng) -> C) -> Tally {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        tally += interleave(case(&mut StdRng::seed_from_u64(seed)), false, seed);
+    }
+    tally
 }
 
 #[test]
 fn with_many_keys() {
-    let mut deleted = 0;
-    for seed in 0..6 {
-        deleted += interleave::<u32>(seed, small::<u32>(), 1 << 30);
-        deleted += interleave::<u64>(seed, small::<u64>(), 1 << 60);
-    }
-    assert!(deleted > 12 * 20, "{deleted} pages deleted");
+    let mut tally = interleave_all(0..6, |_| exact_lanes::<u32>(1 << 30));
+    tally += interleave_all(0..6, |_| exact_lanes::<u64>(1 << 60));
+    assert!(tally.deleted > 12 * 20, "{tally:?}");
 }
 
 #[test]
 fn with_few_keys() {
-    let mut deleted = 0;
-    for seed in 10..16 {
-        deleted += interleave::<u64>(seed, small::<u64>(), 4);
-        deleted += interleave::<u128>(seed, small::<u128>(), 20);
-    }
-    assert!(deleted > 12 * 20, "{deleted} pages deleted");
+    let mut tally = interleave_all(10..16, |_| exact_lanes::<u64>(4));
+    tally += interleave_all(10..16, |_| exact_lanes::<u128>(20));
+    assert!(tally.deleted > 12 * 20, "{tally:?}");
 }
 
-/// A writer looks for serializable conflicts on a leaf, also when the root stops being one under its hands: a reader may
-/// have come to the new leaf meanwhile.
 #[test]
-fn conflicts_are_looked_for_on_leaves() {
-    let geometry = small::<u64>();
-    let meta = exact(one_column::<u64>(), geometry);
+fn with_short_strings() {
+    let tally = interleave_all(20..24, |_| Strings::new(&[DigitKind::Bytes, DigitKind::Fixed(1)], TINY_KEY, 3, 100));
+    assert!(tally.deleted > 4 * 20, "{tally:?}");
+}
+
+#[test]
+fn with_strings_that_begin_alike() {
+    let tally = interleave_all(30..34, |_| Strings::new(&[DigitKind::Text], TINY_KEY, 1, 1 << 30));
+    assert!(tally.deleted > 4 * 20, "{tally:?}");
+}
+
+#[test]
+fn with_strings_that_share_lanes() {
+    let tally = interleave_all(40..44, |_| Strings::new(&[DigitKind::Text, DigitKind::Fixed(4)], TINY_KEY, 2, 1000));
+    assert!(tally.deleted > 4 * 20, "{tally:?}");
+}
+
+/// A few entries fill a page.
+#[test]
+fn with_the_longest_strings() {
+    let tally = interleave_all(50..54, |_| Strings::new(&[DigitKind::Text], MOST_KEY, 4, 1 << 30));
+    assert!(tally.levels > 3 && tally.deleted > 4 * 20, "{tally:?}");
+}
+
+#[test]
+fn with_few_strings() {
+    let tally = interleave_all(60..64, |random| Strings::new(&[DigitKind::Text], TINY_KEY, 2, 1000).repeating(random));
+    assert!(tally.runs > 4 * 10 && tally.deleted > 4 * 10, "{tally:?}");
+}
+
+/// Strings that a function orders: some differ and are equal.
+#[test]
+fn with_opaque_strings() {
+    let tally = interleave_all(70..76, |random| {
+        let (prefix, flavour) = *[(0, 0), (0, 2), (3, 2), (12, 1)].choose(random).expect("some sort");
+        let kinds = [DigitKind::Opaque { prefix, value: ValueLength::Variable }, DigitKind::Fixed(2)];
+        let strings = Strings::new(&kinds, TINY_KEY, flavour, 1000);
+        if random.random() { strings.repeating(random) } else { strings }
+    });
+    assert!(tally.deleted > 6 * 10, "{tally:?}");
+}
+
+#[test]
+fn with_strings_of_every_taste() {
+    let tally = interleave_all(80..88, |random| {
+        let most = *[SMALL_KEY, SMALL_KEY, MOST_KEY].choose(random).expect("some length");
+        Strings::of_taste(Taste::random(random, most))
+    });
+    assert!(tally.deleted > 8 * 10, "{tally:?}");
+}
+
+/// A key goes in once, whatever others insert meanwhile.
+#[test]
+fn with_unique_keys() {
+    let mut tally = Tally::default();
+    for seed in 90..92 {
+        tally += interleave(exact_lanes::<u64>(400), true, seed);
+        tally += interleave(Strings::new(&[DigitKind::Text], TINY_KEY, 1, 400), true, seed);
+        let opaque = DigitKind::Opaque { prefix: 3, value: ValueLength::CString };
+        tally += interleave(Strings::new(&[opaque], TINY_KEY, 2, 100), true, seed);
+    }
+    assert!(tally.refused > 6 * 20 && tally.deleted > 6 * 10, "{tally:?}");
+}
+
+/// Others work while a root grows that is the only leaf, over and over. A writer looks for serializable conflicts on a
+/// leaf, also when the root stops being one under its hands: a reader may have come to the new leaf meanwhile.
+fn grow_roots<C: Case>(case: impl Fn() -> C) {
     // Now we, now others come upon the full root.
-    for seed in 0..20 {
-        let busy = Busy::<u64>::new(&load::<u64>(&meta, 80, core::iter::empty()), geometry, seed, 1 << 60);
-        for at in 0..50 {
-            let (lane, tail) = key(u128::from(at), at);
-            Tree::<_, u64>::new(&busy, &busy.geometry).insert(lane, tail, 90).unwrap();
+    for seed in 0..40 {
+        let busy = Busy::new(case(), seed % 2 > 0, 0, seed);
+        for row in 0..50 {
+            busy.insert(busy.tree());
             let page = busy.store.copy(busy.checked.get());
-            assert_eq!(Page::<u64>::open(&page, &geometry, busy.checked.get()).unwrap().level(), 0, "row {at}");
+            let leaf = Page::<C::Keys>::open(&page, &busy.geometry, busy.checked.get()).unwrap();
+            assert_eq!(leaf.level(), 0, "seed {seed}, row {row}");
+            busy.check();
         }
     }
+}
+
+#[test]
+fn while_roots_grow() {
+    grow_roots(|| exact_lanes::<u64>(60));
+    grow_roots(|| Strings::new(&[DigitKind::Text], TINY_KEY, 1, 60));
 }

@@ -123,6 +123,27 @@ fn the_longest_keys_fit() {
     }
 }
 
+/// Rows that share a cell are parted one by one, by rows with equal keys that are stored with other bytes: because a
+/// function says that they are equal, or because of what they carry.
+#[test]
+fn rows_that_part_others() {
+    let opaque = DigitKind::Opaque { prefix: 0, value: ValueLength::Variable };
+    for (kind, length, carried) in
+        [(opaque, 1500, 0), (opaque, 400, 0), (opaque, 50, 0), (DigitKind::Text, 10, 1600), (DigitKind::Text, 10, 300)]
+    {
+        let taste = Taste::new(vec![column(kind)], carried, MOST_KEY, &[], 1);
+        let row = |letter: u8, number| taste.row(vec![Value::Bytes(vec![letter; length])], number);
+        let mut bed = LongBed::new(taste.clone(), normal(true), ROOM);
+        for number in 0..100 {
+            bed.insert(row(b'm', 3 * number + 2));
+        }
+        for number in 0..100 {
+            bed.insert(row(if carried > 0 { b'm' } else { b'M' }, 3 * number + 1));
+        }
+        bed.check();
+    }
+}
+
 /// What an index takes for each entry when it was loaded.
 fn bytes_an_entry(taste: Taste, rows: Vec<Row>) -> f64 {
     let count = rows.len() as f64;
@@ -150,38 +171,6 @@ fn what_keys_have_in_common_is_stored_once() {
     assert!(size < 50.0, "{size} bytes for 32 random hexadecimal digits");
 }
 
-/// A random selection of a bed's rows, as conditions on some columns.
-fn wishes(random: &mut StdRng, bed: &LongBed, rows: &[Row]) -> Vec<Option<Wish>> {
-    (0..bed.taste.columns.0.len()).map(|c| Wish::random(random, &bed.taste, c, rows)).collect()
-}
-
-fn holds(bed: &LongBed, wishes: &[Option<Wish>], row: &Row) -> bool {
-    let mut columns = wishes.iter().zip(&bed.taste.columns.0).zip(&row.values);
-    columns.all(|((wish, digit), value)| wish.as_ref().is_none_or(|wish| wish.holds(*digit, value)))
-}
-
-/// Makes a selection of wishes and hands it on.
-fn with_selection<R>(bed: &LongBed, wishes: &[Option<Wish>], then: impl FnOnce(&LongSelection<'_>) -> R) -> R {
-    let digits: Vec<_> = wishes
-        .iter()
-        .zip(&bed.taste.columns.0)
-        .map(|(wish, digit)| wish.as_ref().map(|wish| wish.digits(*digit)).unwrap_or_default())
-        .collect();
-    let intervals: Vec<_> = wishes
-        .iter()
-        .zip(&digits)
-        .enumerate()
-        .map(|(c, (wish, digits))| wish.as_ref().map(|wish| wish.intervals(&bed.taste, c, digits)))
-        .collect();
-    let mut selection = LongSelection::new(&bed.taste.shape, bed.taste.order());
-    for (c, intervals) in intervals.iter().enumerate() {
-        if let Some(intervals) = intervals {
-            selection.set(c, intervals);
-        }
-    }
-    then(&selection)
-}
-
 #[test]
 fn conditions_select_what_a_filter_does() {
     for seed in 0..120 {
@@ -194,9 +183,9 @@ fn conditions_select_what_a_filter_does() {
         bed.check();
         let rows: Vec<Row> = bed.model.values().cloned().collect();
         for _ in 0..50 {
-            let wishes = wishes(&mut random, &bed, &rows);
-            let mut expected: Vec<_> = rows.iter().filter(|row| holds(&bed, &wishes, row)).collect();
-            with_selection(&bed, &wishes, |selection| {
+            let wishes = bed.taste.wishes(&mut random, &rows);
+            let mut expected: Vec<_> = rows.iter().filter(|row| bed.taste.holds(&wishes, row)).collect();
+            bed.taste.with_selection(&wishes, |selection| {
                 let context = || format!("seed {seed}: {:?} {wishes:?}", bed.taste.columns);
                 let tails = |rows: &[&Row]| rows.iter().map(|row| row.tail).collect::<Vec<_>>();
                 assert!(scan(&bed, selection, Direction::Forward) == tails(&expected), "{}", context());
@@ -312,15 +301,15 @@ fn walk(seed: u64, changes: bool) {
     }
     let all: Vec<Row> = bed.model.values().cloned().collect();
     for round in 0..12 {
-        let mut wishes = wishes(&mut random, &bed, &all);
+        let mut wishes = bed.taste.wishes(&mut random, &all);
         if round == 0 {
             wishes.fill(None);
         }
-        let possible: Vec<_> = all.iter().filter(|row| holds(&bed, &wishes, row)).map(|row| row.tail).collect();
+        let possible: Vec<_> = all.iter().filter(|row| bed.taste.holds(&wishes, row)).map(|row| row.tail).collect();
         let stable: Vec<_> = all
             .iter()
             .filter(|row| (!changes || stays(row)) && bed.model.contains_key(&row.place(&bed.taste.columns)))
-            .filter(|row| holds(&bed, &wishes, row))
+            .filter(|row| bed.taste.holds(&wishes, row))
             .map(|row| row.tail)
             .collect();
         let mut matches = Box::new(Matches::new());
@@ -336,7 +325,7 @@ fn walk(seed: u64, changes: bool) {
             for _ in 0..random.random_range(0..10) / turns {
                 cursor.turn();
             }
-            let read = with_selection(&bed, &wishes, |selection| {
+            let read = bed.taste.with_selection(&wishes, |selection| {
                 cursor.read_page(bed.tree(), selection, false, &mut matches).unwrap()
             });
             if let Some(pin) = read {

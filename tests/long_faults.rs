@@ -295,6 +295,7 @@ fn changes_of_other_pages() {
                 Edit::SplitNode { node, keep, separator: random.random() },
                 Edit::Balance { left: node },
                 Edit::Repack { cell: random.random_range(0..500) },
+                Edit::Reserve { bytes: random.random_range(0..500) },
                 Edit::Insert { place, lane: random.random(), tail, child: 3, cell },
                 Edit::Remove { node, mask: random.random() },
             ];

@@ -392,6 +392,7 @@ fn edits_are_read_back_as_written() {
             Edit::SplitNode { node: random.random(), keep: random.random(), separator: random.random() },
             Edit::Balance { left: random.random() },
             Edit::Repack { cell: random.random() },
+            Edit::Reserve { bytes: random.random() },
             Edit::Compact { node: random.random() },
             Edit::Purge(&nodes),
             Edit::Remove { node: random.random(), mask: random.random() },

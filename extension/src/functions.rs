@@ -482,7 +482,7 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_prefetch_wrapper(call: FunctionCall
     }
 }
 
-unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 10] {
+unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 11] {
     let (leaf, inner) = (index.geometry.leaf.widths(), index.geometry.inner.widths());
     let bytes_per_entry = f64::from(blocks) * f64::from(pg_sys::BLCKSZ) / census.entries as f64;
     let fill = census.fill / census.leaf_pages as f64;
@@ -499,6 +499,7 @@ unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 10] {
             float(fill),
             text(format_args!("w={} x={}", leaf.0, leaf.1)),
             text(format_args!("w={} x={}", inner.0, inner.1)),
+            text(format_args!("{}", index.log.name())),
         ]
     }
 }

@@ -1,26 +1,58 @@
-//! Pages with damage chosen by the fuzzer: whatever is on one, verifying, searching, scanning and changing it
-//! neither panics nor loops nor reads outside it (I3).
+//! Pages with damage chosen by the fuzzer: whatever is on one, verifying, searching, scanning, changing, splitting and
+//! merging it neither panics nor loops nor reads outside it (I3).
 
 #![no_main]
 
+use core::cmp::Ordering;
 use fpbtree_engine::change::{Change, Edit};
-use fpbtree_engine::key::long::Stored;
-use fpbtree_engine::key::{Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, KeySpace, Links, Long, Page, Ranges};
-use fpbtree_engine::store::{NO_BLOCK, PAGE_SIZE, PageBytes};
+use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
+use fpbtree_engine::key::long::{ColumnOrder, Kept, LongKey, LongOrder, LongShape, Stored};
+use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
+use fpbtree_engine::page::{Aim, Entry, Geometry, KeySpace, Links, Long, Page, Ranges};
+use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Scannable, Wanted};
+use fpbtree_engine::store::memory::MemoryStore;
+use fpbtree_engine::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT};
+use fpbtree_engine::tree::Tree;
 use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
+/// Where the page is in a tree, behind its root.
+const BLOCK: Block = ROOT + 1;
+
+/// What the page is, less the damage.
+#[derive(Clone, Copy)]
+struct Sort {
+    kind: LaneKind,
+    /// Whether a function orders values.
+    is_opaque: bool,
+    level: u8,
+    entries: usize,
+    /// How many entries have the same key: there are runs or not.
+    to_a_key: usize,
+    /// Whether the fences are keys: the page has a prefix then.
+    is_bounded: bool,
+}
 
 /// A key space that a number can be a key of, whose bytes may lie in `room`.
-trait Numbered: KeySpace<Order<'static>: Default> {
-    fn key(number: u128, room: &mut [u8; 32]) -> Self::Stored<'_>;
+trait Numbered: Scannable {
+    fn key<'r>(sort: &Sort, number: u128, room: &'r mut [u8; 32]) -> Self::Stored<'r>;
+    /// Behind all keys that begin like this one.
+    fn above<'k>(sort: &'k Sort, kept: &'k Self::Kept) -> Self::Key<'k>;
+    fn order(sort: &Sort) -> Self::Order<'_>;
 }
 
 macro_rules! numbered {
     ($($lane:ty),*) => {$(
         impl Numbered for $lane {
-            fn key(number: u128, _room: &mut [u8; 32]) -> $lane {
+            fn key(_sort: &Sort, number: u128, _room: &mut [u8; 32]) -> $lane {
                 <$lane>::from_u128(number)
             }
+
+            fn above<'k>(_sort: &'k Sort, kept: &'k Key<$lane>) -> Key<$lane> {
+                Key { tail: Tail::MAX, ..*kept }
+            }
+
+            fn order(_sort: &Sort) {}
         }
     )*};
 }
@@ -28,59 +60,184 @@ macro_rules! numbered {
 numbered!(u32, u64, u128);
 
 impl Numbered for Long {
-    fn key(number: u128, room: &mut [u8; 32]) -> Stored<'_> {
-        // Some bytes in common, some in the lane, some behind it; every other key carries something.
-        room[0] = 1;
-        room[8..24].copy_from_slice(&number.to_be_bytes());
+    /// Some bytes in common, some in the lane, some behind it; then a value where a function orders them, and else
+    /// something that every other key carries.
+    fn key<'r>(sort: &Sort, number: u128, room: &'r mut [u8; 32]) -> Stored<'r> {
+        room[0] = DigitShape::VALUE;
+        room[8..24].copy_from_slice(&(number >> u32::from(sort.is_opaque)).to_be_bytes());
+        room[24..27].copy_from_slice(&[DigitShape::VALUE, b'a' + number as u8 % 2, 0]);
         let (normal, extra) = room.split_at(24);
-        Stored::whole(normal, &extra[..number as usize % 2 * 8])
+        let length = match sort.kind {
+            LaneKind::PrefixExtra if sort.is_opaque => 3,
+            LaneKind::PrefixExtra => number as usize % 2 * 8,
+            _ => 0,
+        };
+        Stored::whole(normal, &extra[..length])
+    }
+
+    fn above<'k>(sort: &'k Sort, kept: &'k Kept) -> LongKey<'k> {
+        LongKey { above: true, ..kept.key(Long::order(sort)) }
+    }
+
+    fn order(sort: &Sort) -> Option<LongOrder<'_>> {
+        sort.is_opaque.then(|| LongOrder { shape: &OPAQUE, columns: &Bytewise })
     }
 }
 
-/// A sound page of a few hundred entries, leaf or inner, so many to a key: with runs or without.
-fn sound<K: Numbered>(geometry: &Geometry, level: u8, entries: usize, to_a_key: usize) -> Option<PageBytes> {
-    let entries = entries % geometry.layout(level).page_entries();
-    let (low, high) = (K::fence_of(K::first()), K::fence_of(K::last()));
-    let links = Links { level, left: NO_BLOCK, right: NO_BLOCK, low, high };
-    let mut rooms = vec![[0; 32]; entries];
-    let keys: Vec<_> = rooms.iter_mut().enumerate().map(|(at, room)| K::key((at / to_a_key) as u128, room)).collect();
-    let entry = |at: usize| Entry { key: keys[at], tail: Tail::new(false, at as u32, 1, false), child: at as u32 + 2 };
-    K::build(geometry, &links, entries, (0..entries).map(entry))
+/// Orders values by their bytes.
+struct Bytewise;
+
+impl ColumnOrder for Bytewise {
+    fn compare(&self, _column: usize, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
 }
 
-fn damage_and_use<K: Numbered>(kind: LaneKind, level: u8, to_a_key: usize, data: &[u8]) {
-    let geometry = Geometry::choose(kind, 42);
-    let Some(mut page) = sound::<K>(&geometry, level, data.len() * 7, to_a_key) else { return };
+static OPAQUE: LazyLock<LongShape> = LazyLock::new(|| {
+    let kind = DigitKind::Opaque { prefix: 23, value: ValueLength::CString };
+    LongShape::new(&[DigitShape { kind, descending: false, nulls_first: false }], true).expect("one column fits")
+});
+
+/// Everything between two places, keys and all.
+struct Between<K: KeySpace>([K::Kept; 2]);
+
+impl<K: KeySpace> Wanted<K> for Between<K> {
+    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+        let [low, high] = &self.0;
+        K::assign(&mut out.first, if K::same(place, K::first()) { low } else { place });
+        K::assign(&mut out.after, high);
+        !K::same(place, high) && !K::same(place, K::last())
+    }
+
+    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+        let [low, high] = &self.0;
+        K::assign(&mut out.first, low);
+        K::assign(&mut out.after, if K::same(place, K::last()) { high } else { place });
+        !K::same(place, low) && !K::same(place, K::first())
+    }
+
+    fn null_rank(&self) -> bool {
+        true
+    }
+
+    fn wants_keys(&self) -> bool {
+        true
+    }
+}
+
+impl Sort {
+    fn entry<'r, K: Numbered>(&self, number: usize, at: usize, room: &'r mut [u8; 32]) -> Entry<'r, K> {
+        Entry { key: K::key(self, number as u128, room), tail: Tail::new(false, at as u32, 1, false), child: BLOCK + 1 }
+    }
+
+    /// The fences.
+    fn ends<K: Numbered>(&self) -> Option<[K::Kept; 2]> {
+        if !self.is_bounded {
+            return Some([K::FIRST, K::LAST]);
+        }
+        let mut ends = [K::FIRST; 2];
+        for (end, number) in ends.iter_mut().zip([0, self.entries]) {
+            K::keep_key(end, &self.entry(number, 0, &mut [0; 32]), K::order(self))?;
+        }
+        Some(ends)
+    }
+
+    /// A sound page.
+    fn page<K: Numbered>(&self, geometry: &Geometry, [low, high]: &[K::Kept; 2]) -> Option<PageBytes> {
+        let (low, high) = (K::fence_of(low), K::fence_of(high));
+        let links = Links { level: self.level, left: NO_BLOCK, right: NO_BLOCK, low, high };
+        let mut rooms = vec![[0; 32]; self.entries];
+        let entries = rooms.iter_mut().enumerate().map(|(at, room)| self.entry(at / self.to_a_key, at, room));
+        let entries: Vec<_> = entries.collect();
+        K::build(geometry, &links, self.entries, entries.iter().copied())
+    }
+}
+
+fn damage_and_use<K: Numbered>(mut sort: Sort, data: &[u8]) {
+    let geometry = Geometry::choose(sort.kind, 42);
+    sort.entries = data.len() * 7 % geometry.layout(sort.level).page_entries();
+    let Some(ends) = sort.ends::<K>() else { return };
+    let Some(mut page) = sort.page::<K>(&geometry, &ends) else { return };
     // Each four bytes put one byte somewhere: the fuzzer finds the fields by itself.
     for patch in data.chunks_exact(4) {
         let at = u16::from_le_bytes([patch[0], patch[1]]) as usize % PAGE_SIZE;
         page[at] = patch[2] ^ patch[3];
     }
-    let _ = Page::<K>::verify(&page, &geometry, 7, Some(true), K::Order::default());
-    let Ok(read) = Page::<K>::open(&page, &geometry, 7) else { return };
+    let _ = Page::<K>::verify(&page, &geometry, BLOCK, Some(true), K::order(&sort));
+    let Ok(read) = Page::<K>::open(&page, &geometry, BLOCK) else { return };
+    assert!(read.iter().count() <= geometry.layout(read.level()).most_entries());
+    search_and_change(&sort, &page, &read);
+    split_and_merge::<K>(&sort, &geometry, &read, &ends);
+    scan::<K>(&sort, &geometry, &page, ends);
+}
+
+fn search_and_change<K: Numbered>(sort: &Sort, page: &PageBytes, read: &Page<'_, K>) {
     for number in [0, 1, 50, 1 << 20, u128::MAX] {
         let mut room = [0; 32];
-        let entry = Entry { key: K::key(number, &mut room), tail: Tail::new(false, 60, 1, false), child: 9 };
-        let key = K::key_of(&entry, K::Order::default());
-        let place = read.lower_bound(key);
-        let _ = (read.entry(place).is_some(), read.next(place), read.previous(place));
-        let _ = (read.child_for(key), read.child_before(key));
-        let repack = Change::new(7).edit(Edit::Repack { cell: 0 });
-        for change in read.insertion(key, &entry, Change::new(7)).into_iter().chain([repack]) {
+        let entry = Entry { key: K::key(sort, number, &mut room), tail: Tail::new(false, 60, 1, false), child: 9 };
+        let key = K::key_of(&entry, K::order(sort));
+        let mut kept = K::FIRST;
+        let _ = K::keep_key(&mut kept, &entry, K::order(sort));
+        for key in [key, K::above(sort, &kept)] {
+            let place = read.lower_bound(key);
+            let _ = (read.entry(place).is_some(), read.next(place), read.previous(place));
+            let _ = (read.child_for(key), read.child_before(key));
+        }
+        let repack = Change::new(BLOCK).edit(Edit::Repack { cell: 0 });
+        for change in read.insertion(key, &entry, Change::new(BLOCK)).into_iter().chain([repack]) {
             change.apply(0, &mut page.clone(), &mut Ranges::new());
         }
     }
-    assert!(read.iter().count() <= geometry.layout(read.level()).most_entries());
+}
+
+fn split_and_merge<K: Numbered>(sort: &Sort, geometry: &Geometry, read: &Page<'_, K>, ends: &[K::Kept; 2]) {
+    let (total, mut fence) = (read.entries(), K::FIRST);
+    if total > 1 {
+        let aim = Aim { left: 50, parting: None };
+        let keep = K::choose_split(read, read.iter(), total, aim, K::order(sort), &mut fence);
+        let (low, middle, high) = (read.low(), K::fence_of(&fence), read.high());
+        let links = |low, high| Links { level: read.level(), left: NO_BLOCK, right: NO_BLOCK, low, high };
+        let _ = K::build(geometry, &links(low, middle), keep, read.iter().take(keep));
+        let _ = K::build(geometry, &links(middle, high), total - keep, read.iter().skip(keep));
+    }
+    for low in [K::first(), &ends[0]] {
+        let _ = K::lower(read, geometry, K::fence_of(low), NO_BLOCK, &mut [0; PAGE_SIZE]);
+    }
+}
+
+/// Reads the page as the only one below a root, from either end.
+fn scan<K: Numbered>(sort: &Sort, geometry: &Geometry, page: &PageBytes, ends: [K::Kept; 2]) {
+    let (low, high) = (K::fence_of(K::first()), K::fence_of(K::last()));
+    let links = Links { level: 1, left: NO_BLOCK, right: NO_BLOCK, low, high };
+    let Some(root) = K::build(geometry, &links, 1, [K::downlink(K::first(), BLOCK)].into_iter()) else { return };
+    let store = MemoryStore::unchecked(&[[0; PAGE_SIZE], root, *page], 3);
+    let tree = Tree::<_, K>::ordered(&store, geometry, K::order(sort));
+    let wanted = Between(ends);
+    let mut matches = Box::new(Matches::new());
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut cursor = Cursor::new(direction);
+        for _ in 0..3 {
+            let Ok(Some(pin)) = cursor.read_page(tree, &wanted, false, &mut matches) else { break };
+            store.unpin(pin);
+        }
+    }
 }
 
 fuzz_target!(|data: &[u8]| {
     let [what, rest @ ..] = data else { return };
-    let (level, to_a_key) = (what >> 3 & 1, if what >> 4 & 1 == 0 { 3 } else { 130 });
+    let sort = |kind| Sort {
+        kind,
+        is_opaque: matches!(what & 7, 5 | 7),
+        level: what >> 3 & 1,
+        entries: 0,
+        to_a_key: if what >> 4 & 1 == 0 { 3 } else { 130 },
+        is_bounded: what >> 5 & 1 != 0,
+    };
     match what & 7 {
-        0 | 5 => damage_and_use::<u32>(LaneKind::U32, level, to_a_key, rest),
-        1 | 6 => damage_and_use::<u64>(LaneKind::U64, level, to_a_key, rest),
-        2 | 7 => damage_and_use::<u128>(LaneKind::U128, level, to_a_key, rest),
-        3 => damage_and_use::<Long>(LaneKind::Prefix, level, to_a_key, rest),
-        _ => damage_and_use::<Long>(LaneKind::PrefixExtra, level, to_a_key, rest),
+        0 => damage_and_use::<u32>(sort(LaneKind::U32), rest),
+        1 => damage_and_use::<u64>(sort(LaneKind::U64), rest),
+        2 => damage_and_use::<u128>(sort(LaneKind::U128), rest),
+        3 | 6 => damage_and_use::<Long>(sort(LaneKind::Prefix), rest),
+        _ => damage_and_use::<Long>(sort(LaneKind::PrefixExtra), rest),
     }
 });

@@ -54,6 +54,11 @@ pub enum Edit<'a> {
         /// The node.
         node: u8,
     },
+    /// So many bytes beside the cells are not to be used before the next repack.
+    Reserve {
+        /// The bytes.
+        bytes: u16,
+    },
     /// The entries are distributed anew over the page.
     Repack {
         /// The bytes of a cell to leave room for.
@@ -178,6 +183,7 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
         Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
         Edit::Balance { left } => page.balance(left),
         Edit::Compact { node } => page.compact(node),
+        Edit::Reserve { bytes } => page.reserve(bytes),
         Edit::Repack { cell } => page.repack(cell),
         Edit::Halve { keep, right, high } => page.halve(keep, right, high),
         Edit::Remove { node, mask } => page.remove(node, mask),
@@ -204,6 +210,7 @@ fn edit_fits(edit: &Edit<'_>, bytes: &mut PageBytes) -> bool {
         Edit::SplitNode { node, keep, .. } => page.can_split(node, keep),
         Edit::Balance { left } => page.can_balance(left),
         Edit::Compact { node } => page.can_compact(node),
+        Edit::Reserve { bytes } => page.can_reserve(bytes),
         Edit::Repack { cell } => page.can_repack(cell),
         Edit::Halve { keep, .. } => page.can_halve(keep),
         Edit::Remove { node, .. } => page.has_node(node),

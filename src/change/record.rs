@@ -128,6 +128,7 @@ mod code {
     pub const COMPACT: u8 = 14;
     pub const HALVE: u8 = 15;
     pub const NEW: u8 = 16;
+    pub const RESERVE: u8 = 17;
     pub const ALL: u8 = 0x1f;
     /// An insertion of a downlink.
     pub const HAS_CHILD: u8 = 0x20;
@@ -176,6 +177,10 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
         }
         Edit::Balance { left } => out.extend([code::BALANCE, left]),
         Edit::Compact { node } => out.extend([code::COMPACT, node]),
+        Edit::Reserve { bytes } => {
+            out.push(code::RESERVE);
+            out.extend(bytes.to_le_bytes());
+        }
         Edit::Repack { cell } => {
             out.push(code::REPACK);
             out.extend(cell.to_le_bytes());
@@ -343,6 +348,7 @@ impl fmt::Display for Part {
                 Edit::SplitNode { node, keep, .. } => write!(f, "split node {node} at {keep}"),
                 Edit::Balance { left } => write!(f, "balance nodes {left} and {}", u16::from(left) + 1),
                 Edit::Compact { node } => write!(f, "compact node {node}"),
+                Edit::Reserve { bytes } => write!(f, "reserve {bytes} bytes"),
                 Edit::Repack { cell } => write!(f, "repack for {cell} bytes"),
                 Edit::Halve { keep, right, .. } => write!(f, "keep {keep}, right {right}"),
                 Edit::Remove { node, mask } => write!(f, "remove {} of node {node}", mask.count_ones()),
@@ -508,6 +514,7 @@ impl<'a> Reader<'a> {
             code::SPLIT_NODE => Edit::SplitNode { node: self.u8()?, keep: self.u8()?, separator: self.number()? },
             code::BALANCE => Edit::Balance { left: self.u8()? },
             code::REPACK => Edit::Repack { cell: self.u16()? },
+            code::RESERVE => Edit::Reserve { bytes: self.u16()? },
             code::REMOVE => Edit::Remove { node: self.u8()?, mask: self.mask()? },
             code::PURGE => {
                 let count = self.u8()?;

@@ -309,6 +309,14 @@ impl<'a> PageMut<'a> {
         }
     }
 
+    /// Leaves so many bytes below the cells unused.
+    pub fn reserve(&mut self, bytes: u16) {
+        let lower = self.lines() * LINE;
+        let end = space_end(self.bytes, &self.layout).saturating_sub(bytes.into()).max(lower);
+        write_u16(self.bytes, at::PD_UPPER, end as u16);
+        self.ranges.add(at::PD_UPPER, 2);
+    }
+
     /// Adds a cell below the others and says where it begins.
     fn add_cell(&mut self, rest: &[u8], extra: &[u8]) -> u16 {
         let lower = self.lines() * LINE;
@@ -355,10 +363,12 @@ impl<'a> PageMut<'a> {
     pub fn compact(&mut self, node: u8) {
         let node = node as usize;
         let (old, start, stored) = (*self.bytes, self.start(node), self.stored_count(node));
+        // A damaged count may be more than a node has room for, but not more than a run has.
+        let count = self.count(node);
         self.clear(start, self.layout.node_size());
-        self.set_byte(self.layout.root_counts() + node, stored | RUN);
-        for slot in 0..self.count(node) {
-            let [from, to] = [stored, stored | RUN].map(|stored| self.layout.spot(start, stored, slot));
+        self.set_byte(self.layout.root_counts() + node, count as u8 | RUN);
+        for slot in 0..count {
+            let [from, to] = [stored, RUN].map(|stored| self.layout.spot(start, stored, slot));
             self.layout.copy_entry(&old, from, self.bytes, to);
         }
     }
@@ -479,6 +489,11 @@ impl<'a> PageMut<'a> {
         let has_slot = || node < self.nodes() && slot <= self.count(node) && !self.is_full(node);
         (is_first || has_slot() && (!self.is_run(node) || self.is_in_run(node, lane, cell)))
             && lines * LINE + cell.size(&self.layout) <= space_end(self.bytes, &self.layout)
+    }
+
+    /// Whether there are so many bytes beside the cells.
+    pub fn can_reserve(&self, bytes: u16) -> bool {
+        self.layout.kind.is_prefix() && self.lines() * LINE + bytes as usize <= space_end(self.bytes, &self.layout)
     }
 
     /// Whether an entry differs from those of a run in its tail alone.

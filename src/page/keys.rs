@@ -112,6 +112,11 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     /// What an entry from outside that belongs at `place` has in a page beside its tail: its lane and its cell, which is
     /// that of an equal entry if one is beside the place.
     fn parts<'e>(page: &Page<'_, Self>, place: Position, entry: &Entry<'e, Self>) -> (Self::Lane, Cell<'e>);
+    /// How many bytes more the page's cells take when it is repacked because an entry with this cell is put at `place`:
+    /// those of the cell that the entries around it share, if it parts them.
+    fn parted(_page: &Page<'_, Self>, _place: Position, _cell: Cell<'_>) -> usize {
+        0
+    }
     /// Whether entries of a page have the same key, their tails aside.
     fn same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
     /// Where to split a page whose entries are to be these, and the fence between the halves: near the place aimed at,

@@ -568,6 +568,19 @@ impl KeySpace for Long {
         (lane, shared.map_or(Cell::New { rest, extra }, Cell::Shared))
     }
 
+    fn parted(page: &Page<'_, Long>, place: Position, cell: Cell<'_>) -> usize {
+        // In a leaf, entries with equal keys share a cell unless they carry different bytes.
+        if page.level() == 0 && page.layout.kind != LaneKind::PrefixExtra {
+            return 0;
+        }
+        let cell_at = |at: Position| page.entry(at).map(|_| page.node(at.node as usize).cell(at.slot as usize));
+        let (before, behind) = (page.previous(place).and_then(cell_at), cell_at(page.settle(place)));
+        match before {
+            Some(shared) if before == behind && before != cell.at() => stored_length(page.bytes, page.layout, shared),
+            _ => 0,
+        }
+    }
+
     fn same_key(a: &Stored<'_>, b: &Stored<'_>) -> bool {
         a.is_same(b)
     }
@@ -724,6 +737,8 @@ impl KeySpace for Long {
         verify::ensure(fences.into_iter().all(|at| page.has_cell(at)), "fence lies where no fence can be")?;
         let clean = verify::is_zero(&page.bytes[long_at::END..FIRST_LINE * LINE]);
         verify::ensure(clean, "page header has bytes where it should be empty")?;
+        let cells = SPACE_END - edit::space_end(page.bytes, page.layout);
+        verify::ensure(live_cells(page.bytes, page.layout) <= cells, "page's cells would not fit a repack")?;
         for number in 0..page.nodes() {
             let node = page.node(number);
             let sound = (0..node.len()).all(|slot| page.has_cell(node.cell(slot)));

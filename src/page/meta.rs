@@ -24,6 +24,14 @@ pub enum LogKind {
 }
 
 impl LogKind {
+    /// What it is called where people read it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LogKind::Generic => "generic",
+            LogKind::Own => "own",
+        }
+    }
+
     /// The kind stored as `code`, if it is one.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {

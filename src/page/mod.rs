@@ -637,12 +637,14 @@ impl<'a, K: KeySpace> Page<'a, K> {
     ) -> Option<Change<'e, P>> {
         let found = self.locate(key);
         let (lane, cell) = K::parts(self, found, entry);
+        let spare = K::parted(self, found, cell);
         let separator = |node: u8, keep: u8| {
             let full = self.node(node as usize);
             if (keep as usize) < full.len() { full.lane(keep as usize).to_u128() } else { lane.to_u128() }
         };
         let split = |node, keep| Edit::SplitNode { node, keep, separator: separator(node, keep) };
-        let (change, place) = match self.plan_at(found, lane, cell) {
+        let change = if spare == 0 { change } else { change.edit(Edit::Reserve { bytes: spare as u16 }) };
+        let (change, place) = match self.plan_at(found, lane, cell, spare) {
             Plan::Insert(place) => (change, place),
             Plan::Split { node, keep, then } => (change.edit(split(node, keep)), then),
             Plan::Part { node, keep } => {
@@ -661,11 +663,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
     pub fn plan(&self, key: K::Key<'_>, entry: &Entry<'_, K>) -> Plan {
         let place = self.locate(key);
         let (lane, cell) = K::parts(self, place, entry);
-        self.plan_at(place, lane, cell)
+        self.plan_at(place, lane, cell, K::parted(self, place, cell))
     }
 
-    fn plan_at(&self, place: Position, lane: K::Lane, cell: Cell<'_>) -> Plan {
-        let (size, head) = (cell.size(self.layout), cell.at().map(|at| (lane, at)));
+    fn plan_at(&self, place: Position, lane: K::Lane, cell: Cell<'_>, spare: usize) -> Plan {
+        let (size, head) = (cell.size(self.layout) + spare, cell.at().map(|at| (lane, at)));
         let plan = self.room().checked_sub(size).and_then(|room| match () {
             () if self.is_empty() => (self.free_nodes(room) > 0).then_some(Plan::Insert(place)),
             () if self.is_run(place.node as usize) => self.plan_in_run(place, head, room),

@@ -149,6 +149,25 @@ pub fn small(carries: bool) -> Geometry {
 /// Longer keys do not fit [`small`] pages.
 pub const SMALL_KEY: usize = 240;
 
+/// Widths that leave half as much room.
+pub fn tiny(carries: bool) -> Geometry {
+    Geometry::with_widths(kind(carries), BUILD_ID, [115, 1, 113, 2]).expect("these widths fit")
+}
+
+/// Longer keys do not fit [`tiny`] pages.
+pub const TINY_KEY: usize = 110;
+
+/// The smallest pages that keys of so many bytes fit.
+pub fn for_keys(most: usize, carries: bool) -> Geometry {
+    if most <= TINY_KEY {
+        tiny(carries)
+    } else if most <= SMALL_KEY {
+        small(carries)
+    } else {
+        normal(carries)
+    }
+}
+
 /// The widths an index gets.
 pub fn normal(carries: bool) -> Geometry {
     Geometry::choose(kind(carries), BUILD_ID)
@@ -297,6 +316,38 @@ impl Taste {
         }
     }
 
+    /// A random selection of rows like these, as conditions on some columns.
+    pub fn wishes(&self, random: &mut StdRng, rows: &[Row]) -> Vec<Option<Wish>> {
+        (0..self.columns.0.len()).map(|c| Wish::random(random, self, c, rows)).collect()
+    }
+
+    pub fn holds(&self, wishes: &[Option<Wish>], row: &Row) -> bool {
+        let mut columns = wishes.iter().zip(&self.columns.0).zip(&row.values);
+        columns.all(|((wish, digit), value)| wish.as_ref().is_none_or(|wish| wish.holds(*digit, value)))
+    }
+
+    /// Makes a selection of wishes and hands it on.
+    pub fn with_selection<R>(&self, wishes: &[Option<Wish>], then: impl FnOnce(&LongSelection<'_>) -> R) -> R {
+        let digits: Vec<_> = wishes
+            .iter()
+            .zip(&self.columns.0)
+            .map(|(wish, digit)| wish.as_ref().map(|wish| wish.digits(*digit)).unwrap_or_default())
+            .collect();
+        let intervals: Vec<_> = wishes
+            .iter()
+            .zip(&digits)
+            .enumerate()
+            .map(|(c, (wish, digits))| wish.as_ref().map(|wish| wish.intervals(self, c, digits)))
+            .collect();
+        let mut selection = LongSelection::new(&self.shape, self.order());
+        for (c, intervals) in intervals.iter().enumerate() {
+            if let Some(intervals) = intervals {
+                selection.set(c, intervals);
+            }
+        }
+        then(&selection)
+    }
+
     /// The pages of a tree of these rows, which come in order, loaded in bulk.
     pub fn load<'r>(&self, meta: &Meta, fill: usize, rows: impl Iterator<Item = &'r Row>) -> Vec<PageBytes> {
         let mut pages = vec![meta.page()];
@@ -428,7 +479,7 @@ pub fn rows<S: PageStore>(tree: Tree<'_, S, Long>, shape: &LongShape) -> Vec<(Ve
     }
 }
 
-fn in_one_piece(entry: &Entry<'_, Long>, shape: &LongShape) -> (Vec<u8>, Vec<u8>, Tail) {
+pub fn in_one_piece(entry: &Entry<'_, Long>, shape: &LongShape) -> (Vec<u8>, Vec<u8>, Tail) {
     let mut room = Room::new();
     let digits = shape.join(&entry.key, &mut room).expect("a sound key");
     (digits.to_vec(), entry.key.extra.to_vec(), entry.tail)
