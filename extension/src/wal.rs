@@ -97,7 +97,12 @@ pub unsafe fn insert(change: &Change<'_, Buffer>) -> XLogRecPtr {
         let parts = &*PARTS.0.get();
         raw::XLogBeginInsert();
         for (index, (&pin, part)) in change.blocks().iter().zip(parts).enumerate() {
-            let flags = if change.makes_page(index) { pg_sys::REGBUF_WILL_INIT } else { pg_sys::REGBUF_STANDARD };
+            let flags = match () {
+                () if change.makes_page(index) => pg_sys::REGBUF_WILL_INIT,
+                // Redo has to know what it waits for, even if the record has the whole page besides.
+                () if change.takes_entries_away(index) => pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_KEEP_DATA,
+                () => pg_sys::REGBUF_STANDARD,
+            };
             raw::XLogRegisterBuffer(index as u8, pin, flags as u8);
             raw::XLogRegisterBufData(index as u8, part.as_ptr().cast(), part.len() as u32);
         }

@@ -84,6 +84,11 @@ impl<P: Copy> Change<'_, P> {
         matches!(self.edits(index).next(), Some(Edit::New(_) | Edit::Image(_)))
     }
 
+    /// Whether the `index`-th page's part [takes entries away](Part::takes_entries_away).
+    pub fn takes_entries_away(&self, index: usize) -> bool {
+        self.edits(index).any(takes_entries_away)
+    }
+
     /// Appends the `index`-th page's part of the record to `out`.
     pub fn encode_part(&self, index: usize, out: &mut Vec<u8>) {
         if let Some(size) = self.kind().lane() {
@@ -108,6 +113,10 @@ impl<P: Copy> Change<'_, P> {
             out.extend(part);
         }
     }
+}
+
+fn takes_entries_away(edit: &Edit<'_>) -> bool {
+    matches!(edit, Edit::Image(_) | Edit::Halve { .. } | Edit::Remove { .. } | Edit::Purge(_))
 }
 
 /// The codes of edits, in the lower five bits of their first byte.
@@ -316,8 +325,7 @@ impl Part {
     /// Whether entries are removed from the page, or go to another: of those, a scan that pins the page may hold copies,
     /// which must be of no use to it before their rows' places are used again.
     pub fn takes_entries_away(&self) -> bool {
-        self.edits()
-            .any(|edit| matches!(edit, Edit::Image(_) | Edit::Halve { .. } | Edit::Remove { .. } | Edit::Purge(_)))
+        self.edits().any(|edit| takes_entries_away(&edit))
     }
 
     /// Makes the change to a page as it was then. `false` if it was another: what it is now is of no use.
