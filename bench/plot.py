@@ -4,7 +4,7 @@ import math
 from html import escape
 
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 50, 50
+LEFT, RIGHT, TOP, BOTTOM = 70, 40, 50, 50
 COLOURS = ("#0060b0", "#c04000", "#408040", "#806090")
 
 

@@ -91,6 +91,16 @@ class Server:
             forget()
         self._pg_ctl("start", preload=preload)
 
+    def crash(self):
+        """Stops the server, whose sessions must be closed, as a crash would, and starts it again."""
+        self._pg_ctl("-m", "immediate", "stop")
+        self._pg_ctl("start")
+
+    def log(self):
+        """What the server has logged."""
+        with open(os.path.join(self.directory, "log"), encoding="utf-8") as log:
+            return log.read()
+
     def compile(self, source):
         """Compiles a C file to a library that a server can preload; returns its path."""
         library = os.path.join(self.directory, os.path.basename(source).replace(".c", ".so"))
