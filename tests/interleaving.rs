@@ -447,6 +447,11 @@ impl<C: Case> PageStore for Busy<C> {
 
     fn note_insert(&self, pin: Pin) {
         self.checked.set(self.store.block(pin));
+        self.store.note_insert(pin);
+    }
+
+    fn likely_leaf(&self) -> Option<Block> {
+        self.store.likely_leaf()
     }
 }
 

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::page::{Geometry, LogKind, Meta, Shape};
-use fpbtree_engine::store::{Error, META, Mode, PageStore};
+use fpbtree_engine::store::{Block, Error, META, Mode, NO_BLOCK, PageStore};
 use pgrx::pg_sys::{self, ItemPointerData, Relation};
 
 use crate::column;
@@ -27,6 +27,10 @@ struct Cached {
     index: Index,
     /// Of an index whose keys are byte strings.
     columns: Option<LongColumns>,
+    /// Where this process's last entry went.
+    last_leaf: Block,
+    /// Whether the one before went there, too.
+    is_likely: bool,
 }
 
 impl Index {
@@ -48,6 +52,37 @@ impl Index {
         // SAFETY: as above.
         let columns = unsafe { (&raw const (*cached(rel)).columns).read_unaligned() };
         columns.expect("an index with prefix lanes")
+    }
+}
+
+/// Notes the leaf that an entry goes to.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn note_leaf(rel: Relation, block: Block) {
+    // SAFETY: `rd_amcache` is null or was put here.
+    unsafe {
+        let cached: *mut Cached = (*rel).rd_amcache.cast();
+        if !cached.is_null() {
+            let before = (&raw const (*cached).last_leaf).read_unaligned();
+            (&raw mut (*cached).is_likely).write_unaligned(before == block);
+            (&raw mut (*cached).last_leaf).write_unaligned(block);
+        }
+    }
+}
+
+/// The leaf that the last two entries went to.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn likely_leaf(rel: Relation) -> Option<Block> {
+    // SAFETY: `rd_amcache` is null or was put here.
+    unsafe {
+        let cached: *const Cached = (*rel).rd_amcache.cast();
+        let is_likely = !cached.is_null() && (&raw const (*cached).is_likely).read_unaligned();
+        is_likely.then(|| (&raw const (*cached).last_leaf).read_unaligned())
     }
 }
 
@@ -79,7 +114,12 @@ unsafe fn read(rel: Relation) -> Cached {
         if meta.shape != shape {
             store.fail(Error::Corrupt { block: META, what: "meta page describes other columns than the catalogs do" });
         }
-        Cached { index: Index { shape: meta.shape, geometry: meta.geometry, log: meta.log }, columns }
+        Cached {
+            index: Index { shape: meta.shape, geometry: meta.geometry, log: meta.log },
+            columns,
+            last_leaf: NO_BLOCK,
+            is_likely: false,
+        }
     }
 }
 

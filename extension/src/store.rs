@@ -11,7 +11,7 @@ use fpbtree_engine::store::{Block, Error, Mode, PAGE_SIZE, PageBytes, PageStore,
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, Relation, Snapshot, XLogRecPtr};
 
-use crate::index::Index;
+use crate::index::{self, Index};
 use crate::server::{self, Name, raw};
 use crate::wal;
 
@@ -432,8 +432,17 @@ impl PageStore for PgStore {
     }
 
     fn note_insert(&self, pin: Buffer) {
+        let block = self.block(pin);
         // SAFETY: an open relation.
-        unsafe { raw::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), self.block(pin)) };
+        unsafe {
+            raw::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), block);
+            index::note_leaf(self.rel, block);
+        }
+    }
+
+    fn likely_leaf(&self) -> Option<Block> {
+        // SAFETY: an open relation.
+        unsafe { index::likely_leaf(self.rel) }
     }
 
     #[inline(always)]

@@ -112,11 +112,13 @@ pub struct Change<'a, P> {
 
 impl<'a, P: Copy> Change<'a, P> {
     /// A change that does nothing yet, of which `first` is the first page in lock order.
+    #[inline(always)]
     pub fn new(first: P) -> Self {
         Change { blocks: [first; MOST_BLOCKS], block_count: 1, edits: [(0, Edit::Delete); MOST_EDITS], edit_count: 0 }
     }
 
     /// Adds an edit of the page named last.
+    #[inline(always)]
     pub fn edit(mut self, edit: Edit<'a>) -> Self {
         self.edits[self.edit_count] = (self.block_count as u8 - 1, edit);
         self.edit_count += 1;
@@ -124,6 +126,7 @@ impl<'a, P: Copy> Change<'a, P> {
     }
 
     /// Adds the next page in lock order; the edits that follow are its.
+    #[inline(always)]
     pub fn page(mut self, page: P) -> Self {
         self.blocks[self.block_count] = page;
         self.block_count += 1;

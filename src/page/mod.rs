@@ -629,6 +629,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
 
     /// Adds to a change of the page what inserting an entry from outside takes; `None` if the page must be repacked first,
     /// or split.
+    #[inline(always)]
     pub fn insertion<'e, P: Copy>(
         &self,
         key: K::Key<'_>,

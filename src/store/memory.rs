@@ -58,6 +58,8 @@ pub struct MemoryStore {
     log: Option<Mutex<Vec<Record>>>,
     base: Vec<PageBytes>,
     jitter: AtomicBool,
+    /// Where an entry went last, whoever inserted it.
+    last_leaf: AtomicU32,
     /// Whether every change is tried in both forms before it is made.
     checked: bool,
 }
@@ -89,6 +91,7 @@ impl MemoryStore {
             log: None,
             base: Vec::new(),
             jitter: AtomicBool::new(false),
+            last_leaf: AtomicU32::new(NO_BLOCK),
             checked: true,
         }
     }
@@ -420,5 +423,13 @@ impl PageStore for MemoryStore {
 
     fn check_interrupts(&self) {
         self.sway();
+    }
+
+    fn note_insert(&self, pin: Pin) {
+        self.last_leaf.store(pin.0, Ordering::Relaxed);
+    }
+
+    fn likely_leaf(&self) -> Option<Block> {
+        Some(self.last_leaf.load(Ordering::Relaxed)).filter(|&block| block != NO_BLOCK)
     }
 }

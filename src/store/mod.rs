@@ -101,6 +101,11 @@ pub trait PageStore {
     fn note_merge(&self, _from: Block, _to: Block) {}
     /// A writer is about to insert into this leaf page (exclusively locked): serializable conflicts are raised here.
     fn note_insert(&self, _pin: Self::Pin) {}
+    /// A page that is likely the leaf where the next entry goes, as the last ones went there. It may have become anything
+    /// meanwhile.
+    fn likely_leaf(&self) -> Option<Block> {
+        None
+    }
     /// Asks the hardware for some bytes of a pinned page, which is about to be locked and read.
     #[inline(always)]
     fn prefetch(&self, _pin: Self::Pin, _bytes: core::ops::Range<usize>) {}

@@ -29,9 +29,23 @@ impl<S: PageStore> Tree<'_, S, Long> {
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Inserts an entry that is in one piece. `fill` as for exact lanes. Nothing is locked or pinned before or after.
     pub fn insert_entry(&self, entry: &Entry<'_, K>, fill: usize) -> Result<()> {
-        let leaf = self.writable_page(K::key_of(entry, self.order), 0)?;
+        let leaf = self.writable_leaf(K::key_of(entry, self.order))?;
         self.store.note_insert(leaf);
         self.insert_into(leaf, entry, None, fill)
+    }
+
+    /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, if that is
+    /// it, without a descent (nbtree's `_bt_search_insert`, which looks at the last leaf alone).
+    pub(super) fn writable_leaf(&self, key: K::Key<'_>) -> Result<S::Pin> {
+        if let Some(block) = self.store.likely_leaf()
+            && let Ok(pin) = self.arrive(block, Seek::At(key), 0, Grip::Exclusive)?
+        {
+            if !self.page(pin)?.is_incomplete() {
+                return Ok(pin);
+            }
+            self.finish_split(pin)?;
+        }
+        self.writable_page(key, 0)
     }
 
     /// The page of `level` whose fences contain `key`, exclusively locked, its split finished.

@@ -52,7 +52,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// before anything is looked at: growing gives its lock up.
     fn first_leaf(&self, low: K::Key<'_>, entry: Option<&Entry<'_, K>>) -> Result<S::Pin> {
         loop {
-            let pin = self.writable_page(low, 0)?;
+            let pin = self.writable_leaf(low)?;
             let has_room = match entry {
                 Some(entry) if self.store.block(pin) == ROOT => self.makes_room(pin, entry)?,
                 _ => true,
