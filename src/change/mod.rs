@@ -163,23 +163,33 @@ impl<'a, P: Copy> Change<'a, P> {
 }
 
 /// Applies edits to a page one after the other, as far as they fit it. Whether all did.
-fn redo<'a>(mut edits: impl Iterator<Item = Edit<'a>>, page: &mut PageBytes) -> bool {
-    edits.all(|edit| {
-        let fits = edit_fits(&edit, page);
-        if fits {
-            apply(&edit, page, &mut Ranges::new());
+fn redo<'a>(mut edits: impl Iterator<Item = Edit<'a>>, bytes: &mut PageBytes) -> bool {
+    let mut ranges = Ranges::new();
+    edits.all(|edit| match edit {
+        Edit::New(image) | Edit::Image(image) => {
+            PageMut::replace(bytes, image, &mut ranges);
+            true
         }
-        fits
+        edit => PageMut::open(bytes, &mut ranges).is_some_and(|mut page| {
+            let fits = fits(&edit, &page);
+            if fits {
+                make(&edit, &mut page);
+            }
+            fits
+        }),
     })
 }
 
 fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
     if let Edit::New(image) | Edit::Image(image) = *edit {
-        return PageMut::replace(bytes, image, ranges);
+        PageMut::replace(bytes, image, ranges);
+    } else if let Some(mut page) = PageMut::open(bytes, ranges) {
+        make(edit, &mut page);
     }
-    let Some(mut page) = PageMut::open(bytes, ranges) else {
-        return;
-    };
+}
+
+/// Makes an edit of a page that stays what it is.
+fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) {
     match *edit {
         Edit::New(_) | Edit::Image(_) => {}
         Edit::Insert { place, lane, tail, child, cell } => page.insert(place, lane, tail, child, cell),
@@ -200,14 +210,8 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
     }
 }
 
-fn edit_fits(edit: &Edit<'_>, bytes: &mut PageBytes) -> bool {
-    let mut ranges = Ranges::new();
-    if let Edit::New(_) | Edit::Image(_) = edit {
-        return true;
-    }
-    let Some(page) = PageMut::open(bytes, &mut ranges) else {
-        return false;
-    };
+/// Whether an edit can be made of a page that stays what it is.
+fn fits(edit: &Edit<'_>, page: &PageMut<'_>) -> bool {
     match *edit {
         Edit::Insert { place, lane, cell, .. } => page.can_insert(place, lane, cell),
         Edit::SplitNode { node, keep, .. } => page.can_split(node, keep),
