@@ -178,6 +178,8 @@ substr($bytes, 0, 8000) =~ /^(.*[^\0])/s;
 seek $page, 8192 + $+[1] - 1, 0;
 print $page pack('C', ord(substr($bytes, $+[1] - 1, 1)) ^ 4);
 close $page;
+# Where pages have checksums, they would find it first.
+$standby->append_conf('postgresql.conf', 'ignore_checksum_failure = on');
 $standby->start;
 $node->safe_psql('postgres', 'INSERT INTO few VALUES (0)');
 my $noticed = 0;
