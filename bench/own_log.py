@@ -1,6 +1,7 @@
 """Figures of what writes cost when indexes have fpbtree's own log: its size, inserts, and redo."""
 
 import contextlib
+import os
 import re
 
 from figures import figure
@@ -100,3 +101,34 @@ def redo_time(bench):
     bench.session = bench.server.session()
     done = re.search(r"redo done at .* elapsed: ([\d.]+) s", bench.server.log()[before:])
     return float(done.group(1)) * 1000
+
+
+MIXED_SECONDS = 5
+# What each of the clients does: half of the transactions write.
+MIXED = {
+    "write": "INSERT INTO {table} VALUES (hashint4((random() * 1000000000)::int))",
+    "read": "SELECT count(*) FROM {table} WHERE k BETWEEN :first AND :first + 40000",
+}
+
+
+@figure("mixed_own", "writers and readers at once: time a transaction", target=0.91, weight=70,
+        note=f"{OWN}; pgbench, 4 clients, half of the transactions insert a row, half count about 20, all in memory")
+def mixed_own(bench):
+    def run(method, _):
+        report = bench.server.run("pgbench", "-n", "-M", "prepared", "-c", "4", "-j", "2", "-T", str(MIXED_SECONDS),
+                                  *(argument for name in MIXED for argument in ("-f", script(bench, name, method))))
+        return 1000 / float(re.search(r"tps = ([\d.]+)", report).group(1))
+    with own_log(bench):
+        for method in METHODS:
+            bench.fill(f"mixed_{method}", "int4", method)
+            bench.session.query(f"VACUUM (FREEZE, ANALYZE) mixed_{method}")
+        return bench.alternate(run)
+
+
+def script(bench, name, method):
+    """A file that pgbench may read."""
+    path = os.path.join(bench.server.directory, f"{name}_{method}.sql")
+    with open(path, "w", encoding="ascii") as out:
+        out.write("\\set first random(-2000000000, 2000000000)\n" + MIXED[name].format(table=f"mixed_{method}") + ";\n")
+    os.chmod(path, 0o644)
+    return path
