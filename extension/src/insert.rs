@@ -25,7 +25,7 @@ pub unsafe extern "C-unwind" fn aminsert(
     // SAFETY: called by the server, with an open index of ours and its columns' values.
     unsafe {
         let index = Index::of(rel);
-        let store = PgStore::new(rel, core::ptr::null_mut());
+        let store = PgStore::for_changes(rel, &index);
         let checks = check != IndexUniqueCheck::UNIQUE_CHECK_NO;
         if checks && unique::is_checked(rel, nulls) {
             let row = Newcomer { rel, heap, values, nulls, tid: *tid };

@@ -78,6 +78,17 @@ impl PgStore {
         }
     }
 
+    /// The same, of an index to be changed. What its changes need to know is there before a page is locked.
+    ///
+    /// # Safety
+    /// As [`new`](PgStore::new).
+    pub unsafe fn for_changes(rel: Relation, index: &Index) -> PgStore {
+        // SAFETY: by this function's contract.
+        let store = unsafe { PgStore::new(rel, core::ptr::null_mut()) };
+        store.log.set(Some(index.log));
+        store
+    }
+
     /// The index.
     pub fn relation(&self) -> Relation {
         self.rel

@@ -30,7 +30,7 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
     unsafe {
         let rel = (*info).index;
         let index = Index::of(rel);
-        let store = PgStore::new(rel, core::ptr::null_mut());
+        let store = PgStore::for_changes(rel, &index);
         let stats = if stats.is_null() { new_stats() } else { stats };
         let Some(is_dead) = callback else { return stats };
         let mut dead = |tail: Tail| is_dead(&mut heap_tid(tail), state);

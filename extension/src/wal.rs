@@ -158,7 +158,9 @@ unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
         let id = id as u8;
         if id < record.blocks() { record.part(id) } else { None }
     });
-    let takes_away = |id: usize| parts[id].as_ref().is_some_and(Part::takes_entries_away);
+    // A page that is deleted is empty, and its neighbour keeps what it has.
+    let is_unlink = record.kind() == Some(Kind::Unlink);
+    let takes_away = |id: usize| !is_unlink && parts[id].as_ref().is_some_and(Part::takes_entries_away);
     for waits in [true, false] {
         for id in (0..record.blocks() as usize).filter(|&id| takes_away(id) == waits) {
             // SAFETY: a block of the record, which is redone once.
