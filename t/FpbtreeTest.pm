@@ -46,7 +46,8 @@ sub kill_all
 	kill 'STOP', $postmaster;
 	while ((status_of($postmaster))[0] !~ /[TXZ]/) { select undef, undef, undef, 0.005; }
 	my @pids = grep { (status_of($_))[1] == $postmaster } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
-	unshift @pids, $postmaster;
+	# The postmaster last: who notices that it is gone would tidy up after all.
+	push @pids, $postmaster;
 	kill 'KILL', @pids;
 	$node->{_pid} = undef;
 	while (grep { (status_of($_))[0] !~ /[XZ]/ } @pids) { select undef, undef, undef, 0.05; }
