@@ -148,7 +148,8 @@ impl Record {
 }
 
 /// `rm_redo`: makes a change again. A page that entries are taken from is waited for until nobody pins it, before
-/// anything else is locked: so that an index-only scan on a standby is done with its copy.
+/// anything else is locked: so that an index-only scan on a standby is done with its copy. An error in recovery ends the
+/// process, so nothing has to be dropped.
 #[pg_guard]
 unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
     let record = Record(record);

@@ -1,6 +1,6 @@
 //! Insertion, page splits and their repair.
 
-use super::{Grip, Seek, Tree};
+use super::{Arrival, Grip, Seek, Tree};
 use crate::change::{Change, Edit};
 use crate::key::long::Stored;
 use crate::key::{Lane, Tail};
@@ -37,13 +37,15 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, if that is
     /// it, without a descent (nbtree's `_bt_search_insert`, which looks at the last leaf alone).
     pub(super) fn writable_leaf(&self, key: K::Key<'_>) -> Result<S::Pin> {
-        if let Some(block) = self.store.likely_leaf()
-            && let Ok(pin) = self.arrive(block, Seek::At(key), 0, Grip::Exclusive)?
-        {
-            if !self.page(pin)?.is_incomplete() {
+        if let Some(block) = self.store.likely_leaf() {
+            let pin = self.store.pin(block)?;
+            self.store.lock(pin, Mode::Exclusive);
+            let page = self.page(pin)?;
+            if matches!(Seek::At(key).arrival(&page, 0), Arrival::Here) && !page.is_incomplete() {
                 return Ok(pin);
             }
-            self.finish_split(pin)?;
+            // However near the right page may be, it is not looked for along the links: it may also be far.
+            self.release(pin);
         }
         self.writable_page(key, 0)
     }
