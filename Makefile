@@ -8,7 +8,7 @@ endif
 
 BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(foreach figure,$(FIGURE),--figure $(figure))
 
-.PHONY: help packages test-packages install test test-matrix torture demo bench clean
+.PHONY: help packages test-packages install test test-matrix torture valgrind demo bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test-matrix: ## the extension's tests on PostgreSQL 17 and 18, in Debian roots o
 
 torture: install ## crash, recover, check, again and again, for three minutes; HOURS=0.5 for longer, SEED= repeats
 	scripts/torture --pg-config $(PG_CONFIG) $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED))
+
+valgrind: install ## scans, inserts, VACUUM and redo under valgrind's memcheck, in a few minutes
+	@scripts/need valgrind
+	scripts/valgrind $(PG_CONFIG)
 
 demo: install ## fpbtree beside btree on pgbench's accounts, in under three minutes
 	scripts/demo $(PG_CONFIG)

@@ -213,14 +213,29 @@ def time_build(bench, kind, memory):
     return bench.alternate(run)
 
 
-@figure("build", "CREATE INDEX, serial, maintenance_work_mem 1 GB", target=0.7, weight=30)
+@figure("build", "CREATE INDEX on int4, serial, maintenance_work_mem 1 GB", target=0.30, weight=30)
 def build(bench):
     return time_build(bench, "int4", "1GB")
 
 
-@figure("build_64mb", "CREATE INDEX, serial, maintenance_work_mem 64 MB", weight=30)
-def build_64mb(bench):
-    return time_build(bench, "int4", "64MB")
+@figure("build_int8", "CREATE INDEX on int8, serial, maintenance_work_mem 1 GB", target=0.30, weight=30)
+def build_int8(bench):
+    return time_build(bench, "int8", "1GB")
+
+
+@figure("build_uuid", "CREATE INDEX on uuid, serial, maintenance_work_mem 1 GB", target=0.30, weight=30)
+def build_uuid(bench):
+    return time_build(bench, "uuid", "1GB")
+
+
+@figure("build_timestamptz", "CREATE INDEX on timestamptz, serial, maintenance_work_mem 1 GB", target=0.30, weight=30)
+def build_timestamptz(bench):
+    return time_build(bench, "timestamptz", "1GB")
+
+
+@figure("build_16mb", "CREATE INDEX on int4, serial, maintenance_work_mem 16 MB", target=0.50, weight=30)
+def build_16mb(bench):
+    return time_build(bench, "int4", "16MB")
 
 
 @figure("build_text", "CREATE INDEX on e-mail addresses, text C, serial, maintenance_work_mem 1 GB", target=0.9,

@@ -77,6 +77,7 @@ KINDS = {
     "int4": Kind({"k": "int4"}, "hashint4(i::int4)"),
     "int8": Kind({"k": "int8"}, "hashint8extended(i, 0)"),
     "uuid": Kind({"k": "uuid"}, "md5(i::text)::uuid"),
+    "timestamptz": Kind({"k": "timestamptz"}, "timestamptz '2020-01-01' + hashint4(i::int4) * interval '70 ms'"),
     "email": Kind({"k": 'text COLLATE "C"'}, EMAIL, share=0.5),
     "email_icu": Kind({"k": 'text COLLATE "en-x-icu"'}, EMAIL, share=0.5),
     "url": Kind({"k": 'text COLLATE "C"'}, URL, share=0.5),

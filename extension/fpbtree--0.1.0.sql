@@ -241,3 +241,26 @@ AS 'MODULE_PATHNAME', 'fpbtree_stat_prefetch_wrapper';
 
 COMMENT ON FUNCTION fpbtree_stat_prefetch(pg_catalog.regclass) IS
     'pages of index and table that this session''s scans of an fpbtree index have asked for ahead';
+
+CREATE FUNCTION fpbtree_stat_hot(index pg_catalog.regclass)
+RETURNS TABLE (
+    hits pg_catalog.int8,
+    misses pg_catalog.int8,
+    stale pg_catalog.int8,
+    evictions pg_catalog.int8,
+    bytes pg_catalog.int8
+)
+LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'fpbtree_stat_hot_wrapper';
+
+COMMENT ON FUNCTION fpbtree_stat_hot(pg_catalog.regclass) IS
+    'how this session''s lookups in an fpbtree index have found its leaves';
+
+CREATE FUNCTION fpbtree_stat_hot_reset(index pg_catalog.regclass)
+RETURNS pg_catalog.void
+LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'fpbtree_stat_hot_reset_wrapper';
+
+COMMENT ON FUNCTION fpbtree_stat_hot_reset(pg_catalog.regclass) IS
+    'lets fpbtree_stat_hot count an fpbtree index from zero again';
+

@@ -309,7 +309,17 @@ CREATE INDEX spilled_w ON spilled USING fpbtree (w DESC);
 CREATE INDEX spilled_u ON spilled USING fpbtree (u);
 SELECT i AS index, (SELECT count(*) FROM fpbtree_check(i::regclass, true)) AS problems, entries
   FROM unnest('{spilled_v,spilled_w,spilled_u}'::text[]) i, LATERAL fpbtree_stats(i::regclass);
+-- The same key in the first run and in the last.
+INSERT INTO spilled SELECT v, w, u FROM spilled LIMIT 1;
+CREATE UNIQUE INDEX spilled_unique ON spilled USING fpbtree (u);
 RESET maintenance_work_mem;
+-- Few keys, and a scan that does not come to their rows in the order of TIDs: half of these have newer versions.
+CREATE TABLE moved (k int, v int) WITH (fillfactor = 40);
+INSERT INTO moved SELECT i % 5, i FROM generate_series(1, 100000) i;
+UPDATE moved SET v = -v WHERE v % 2 = 1;
+CREATE INDEX moved_k ON moved USING fpbtree (k);
+SELECT count(*) AS problems FROM fpbtree_check('moved_k', true);
+DROP TABLE moved;
 DROP TABLE spilled;
 DROP MATERIALIZED VIEW view;
 DROP TABLE orders, size, clustered, before, partial, expression, failing, part, part_2, unlogged, copied, exclusive, same, queue;

@@ -1,7 +1,8 @@
-//! Search kernels: how many of a node's lanes are less than a key.
+//! Search kernels: how many of a node's lanes are less than a key, which of them is the key, and which is the greatest
+//! that does not exceed it.
 //!
-//! The kernel is chosen once, at run time. Every kernel gives the same answer for the same bytes, sorted or not: the
-//! number of lanes less than the key, which in a sorted node is the key's place.
+//! The kernel is chosen once, at run time. Every kernel gives the same answer for the same bytes, sorted or not. The
+//! number of lanes less than the key is, in a sorted node, the key's place.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -70,16 +71,31 @@ fn choose(chosen: &AtomicU8) -> Kernel {
     kernel
 }
 
-/// An unsigned integer that the kernels can count.
-pub trait Counted: Copy {
+/// An unsigned integer that the kernels can count and find.
+pub trait Counted: Copy + Ord {
     /// The next larger value, if there is one.
     fn successor(self) -> Option<Self>;
 
     /// How many of the `n` integers stored at `lanes`, in native byte order and at any alignment, are less than `key`.
+    /// `room`, at least `n`, is what the work may be made to depend on instead of `n`.
     ///
     /// # Safety
     /// `n` integers can be read at `lanes`, and this machine supports `kernel`.
-    unsafe fn less(kernel: Kernel, lanes: *const u8, n: usize, key: Self) -> usize;
+    unsafe fn less(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize;
+
+    /// The place of an integer that is `key` among the `n` stored at `lanes`, or at least `n` where none is. Of several
+    /// equal integers, any.
+    ///
+    /// # Safety
+    /// As for [`less`](Self::less).
+    unsafe fn equal(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize;
+
+    /// The place of the greatest integer that is `key` or less among the `n` stored at `lanes`, or at least `n` where
+    /// none is. Of several equal integers, any.
+    ///
+    /// # Safety
+    /// As for [`less`](Self::less).
+    unsafe fn at_most(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize;
 }
 
 /// How many of the `n` lanes stored from `bytes[at]` on are less than `key`. Lanes outside `bytes` do not count.
@@ -107,6 +123,95 @@ pub fn count_less_with<L: Counted>(kernel: Kernel, bytes: &[u8], at: usize, n: u
     count_supported(kernel, bytes, at, n, key)
 }
 
+/// The lanes of a node.
+#[derive(Clone, Copy)]
+pub struct Lanes<'a> {
+    /// The node.
+    pub bytes: &'a [u8],
+    /// Where in it the lanes begin.
+    pub at: usize,
+    /// How many there are. Those outside `bytes` do not count.
+    pub n: usize,
+    /// How many there can be: a kernel may do the same work for any `n` up to this, so that it has no branches that wait
+    /// for `n` to arrive from memory.
+    pub room: usize,
+}
+
+/// A kernel that this machine supports.
+#[derive(Clone, Copy)]
+pub struct Simd(Kernel);
+
+impl Simd {
+    /// All that this machine supports.
+    #[cfg(test)]
+    pub(crate) fn all() -> impl Iterator<Item = Simd> {
+        available().map(Simd)
+    }
+
+    /// The kernel every search uses.
+    #[inline]
+    pub fn chosen() -> Simd {
+        Simd(chosen())
+    }
+
+    /// `work` on `arguments`, compiled for the chosen kernel as far as it is inlined: one decision for many searches.
+    /// A function that is always inlined is inlined here too; a closure need not be.
+    #[inline]
+    pub fn run<A, R>(work: impl FnOnce(Simd, A) -> R, arguments: A) -> R {
+        match chosen() {
+            // SAFETY: a chosen kernel is supported.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => unsafe { avx512::run(work, arguments) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => unsafe { avx2::run(work, arguments) },
+            other => work(Simd(other), arguments),
+        }
+    }
+
+    /// How many lanes are less than `key`.
+    #[inline(always)]
+    pub fn count_less<L: Counted>(self, lanes: Lanes<'_>, key: L) -> usize {
+        // SAFETY: `kernel` is supported, and `within` has clamped the lanes.
+        within::<L>(lanes).map_or(0, |(at, n, room)| unsafe { L::less(self.0, at, n, room, key) })
+    }
+
+    /// How many lanes are `key` or less.
+    #[inline(always)]
+    pub fn count_less_equal<L: Counted>(self, lanes: Lanes<'_>, key: L) -> usize {
+        match key.successor() {
+            Some(next) => self.count_less(lanes, next),
+            None => clamp::<L>(lanes.bytes, lanes.at, lanes.n),
+        }
+    }
+
+    /// The place of the lane `key`, in any order.
+    #[inline(always)]
+    pub fn position<L: Counted>(self, lanes: Lanes<'_>, key: L) -> Option<usize> {
+        let (at, n, room) = within::<L>(lanes)?;
+        // SAFETY: as in `count_less`.
+        let place = unsafe { L::equal(self.0, at, n, room, key) };
+        (place < n).then_some(place)
+    }
+
+    /// The place of the greatest lane that is `key` or less, in any order.
+    #[inline(always)]
+    pub fn position_at_most<L: Counted>(self, lanes: Lanes<'_>, key: L) -> Option<usize> {
+        let (at, n, room) = within::<L>(lanes)?;
+        // SAFETY: as in `count_less`.
+        let place = unsafe { L::at_most(self.0, at, n, room, key) };
+        (place < n).then_some(place)
+    }
+}
+
+/// The address of the first lane, how many can be read there, and for how many to work; none if none can be read.
+#[inline(always)]
+fn within<L>(lanes: Lanes<'_>) -> Option<(*const u8, usize, usize)> {
+    let n = clamp::<L>(lanes.bytes, lanes.at, lanes.n);
+    let first = lanes.bytes.get(lanes.at..)?.as_ptr();
+    Some((first, n, lanes.room.max(n)))
+}
+
 #[inline]
 fn count_supported<L: Counted>(kernel: Kernel, bytes: &[u8], at: usize, n: usize, key: L) -> usize {
     let n = clamp::<L>(bytes, at, n);
@@ -114,7 +219,7 @@ fn count_supported<L: Counted>(kernel: Kernel, bytes: &[u8], at: usize, n: usize
         return 0;
     }
     // SAFETY: n > 0 lanes fit behind `at` (`clamp`), so `at` is inside too; the callers know the kernel is supported.
-    unsafe { L::less(kernel, bytes.as_ptr().add(at), n, key) }
+    unsafe { L::less(kernel, bytes.as_ptr().add(at), n, n, key) }
 }
 
 /// The count of lanes that can be read, so that no count found in a damaged page leads outside it.
@@ -141,20 +246,21 @@ pub fn prefetch(line: *const u8) {
 }
 
 macro_rules! counted {
-    ($lane:ident) => {
+    ($lane:ident, $equal:ident, $at_most:ident) => {
         impl Counted for $lane {
             #[inline]
             fn successor(self) -> Option<Self> {
                 self.checked_add(1)
             }
 
-            #[inline]
-            unsafe fn less(kernel: Kernel, lanes: *const u8, n: usize, key: Self) -> usize {
+            #[inline(always)]
+            unsafe fn less(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize {
                 // SAFETY: the caller's promises are those of every kernel.
                 unsafe {
+                    let _ = room;
                     match kernel {
                         #[cfg(target_arch = "x86_64")]
-                        Kernel::Avx512 => avx512::$lane(lanes, n, key),
+                        Kernel::Avx512 => avx512::$lane(lanes, n, room, key),
                         #[cfg(target_arch = "x86_64")]
                         Kernel::Avx2 => avx2::$lane(lanes, n, key),
                         #[cfg(target_arch = "aarch64")]
@@ -163,35 +269,102 @@ macro_rules! counted {
                     }
                 }
             }
+
+            #[inline(always)]
+            unsafe fn equal(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize {
+                // SAFETY: the caller's promises are those of every kernel.
+                unsafe {
+                    let _ = room;
+                    match kernel {
+                        #[cfg(target_arch = "x86_64")]
+                        Kernel::Avx512 => avx512::$equal(lanes, n, room, key),
+                        #[cfg(target_arch = "x86_64")]
+                        Kernel::Avx2 => avx2::$equal(lanes, n, key),
+                        _ => portable_equal(lanes, n, key),
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn at_most(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize {
+                // SAFETY: the caller's promises are those of every kernel.
+                unsafe {
+                    let _ = room;
+                    match kernel {
+                        #[cfg(target_arch = "x86_64")]
+                        Kernel::Avx512 => avx512::$at_most(lanes, n, room, key),
+                        #[cfg(target_arch = "x86_64")]
+                        Kernel::Avx2 => avx2::$at_most(lanes, n, key),
+                        _ => portable_at_most(lanes, n, key),
+                    }
+                }
+            }
         }
     };
 }
 
-counted!(u32);
-counted!(u64);
-counted!(u128);
+counted!(u32, equal_u32, at_most_u32);
+counted!(u64, equal_u64, at_most_u64);
+counted!(u128, equal_u128, at_most_u128);
 
 /// # Safety
 /// `n` lanes can be read at `lanes`.
-unsafe fn portable<L: Counted + Ord>(lanes: *const u8, n: usize, key: L) -> usize {
+unsafe fn portable<L: Counted>(lanes: *const u8, n: usize, key: L) -> usize {
     let lanes: *const L = lanes.cast();
     // SAFETY: i < n.
     let less = |i| unsafe { lanes.add(i).read_unaligned() } < key;
     (0..n).map(|i| usize::from(less(i))).sum()
 }
 
+/// # Safety
+/// `n` lanes can be read at `lanes`.
+#[inline]
+unsafe fn portable_equal<L: Counted>(lanes: *const u8, n: usize, key: L) -> usize {
+    let lanes: *const L = lanes.cast();
+    // SAFETY: i < n.
+    let equal = |i| unsafe { lanes.add(i).read_unaligned() } == key;
+    // No early end: a branch that depends on the lanes waits for them, and is mispredicted.
+    (0..n).fold(n, |found, i| if equal(i) { i } else { found })
+}
+
+/// # Safety
+/// `n` lanes can be read at `lanes`.
+#[inline]
+unsafe fn portable_at_most<L: Counted>(lanes: *const u8, n: usize, key: L) -> usize {
+    let lanes: *const L = lanes.cast();
+    // SAFETY: i < n.
+    let lane = |i| unsafe { lanes.add(i).read_unaligned() };
+    let mut best = None;
+    for i in 0..n {
+        if lane(i) <= key && best.is_none_or(|(_, greatest)| greatest < lane(i)) {
+            best = Some((i, lane(i)));
+        }
+    }
+    best.map_or(n, |(place, _)| place)
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
+    use super::{Kernel, Simd};
     use core::arch::x86_64::*;
 
     /// # Safety
-    /// `n` lanes can be read at `lanes`.
+    /// The machine supports the kernel.
+    #[inline]
     #[target_feature(enable = "avx512f,bmi2,popcnt")]
-    pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
+    pub unsafe fn run<A, R>(work: impl FnOnce(Simd, A) -> R, arguments: A) -> R {
+        work(Simd(Kernel::Avx512), arguments)
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn u32(lanes: *const u8, n: usize, room: usize, key: u32) -> usize {
         let key = _mm512_set1_epi32(key as i32);
         let mut count = 0;
-        for i in (0..n).step_by(16) {
-            let wanted = _bzhi_u32(0xFFFF, (n - i).min(16) as u32) as __mmask16;
+        for i in (0..room).step_by(16) {
+            let wanted = _bzhi_u32(0xFFFF, n.saturating_sub(i).min(16) as u32) as __mmask16;
             // SAFETY: the mask keeps the load within the n lanes.
             let part = unsafe { _mm512_maskz_loadu_epi32(wanted, lanes.add(i * 4).cast()) };
             count += _mm512_mask_cmplt_epu32_mask(wanted, part, key).count_ones();
@@ -201,12 +374,13 @@ mod avx512 {
 
     /// # Safety
     /// `n` lanes can be read at `lanes`.
+    #[inline]
     #[target_feature(enable = "avx512f,bmi2,popcnt")]
-    pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
+    pub unsafe fn u64(lanes: *const u8, n: usize, room: usize, key: u64) -> usize {
         let key = _mm512_set1_epi64(key as i64);
         let mut count = 0;
-        for i in (0..n).step_by(8) {
-            let wanted = _bzhi_u32(0xFF, (n - i).min(8) as u32) as __mmask8;
+        for i in (0..room).step_by(8) {
+            let wanted = _bzhi_u32(0xFF, n.saturating_sub(i).min(8) as u32) as __mmask8;
             // SAFETY: the mask keeps the load within the n lanes.
             let part = unsafe { _mm512_maskz_loadu_epi64(wanted, lanes.add(i * 8).cast()) };
             count += _mm512_mask_cmplt_epu64_mask(wanted, part, key).count_ones();
@@ -216,13 +390,14 @@ mod avx512 {
 
     /// # Safety
     /// `n` lanes can be read at `lanes`.
+    #[inline]
     #[target_feature(enable = "avx512f,bmi2,popcnt")]
-    pub unsafe fn u128(lanes: *const u8, n: usize, key: u128) -> usize {
+    pub unsafe fn u128(lanes: *const u8, n: usize, room: usize, key: u128) -> usize {
         let (high, low) = ((key >> 64) as i64, key as i64);
         let key = _mm512_set_epi64(high, low, high, low, high, low, high, low);
         let mut count = 0;
-        for i in (0..n).step_by(4) {
-            let wanted = _bzhi_u32(0xFF, 2 * (n - i).min(4) as u32) as __mmask8;
+        for i in (0..room).step_by(4) {
+            let wanted = _bzhi_u32(0xFF, 2 * n.saturating_sub(i).min(4) as u32) as __mmask8;
             // SAFETY: the mask keeps the load within the n lanes.
             let part = unsafe { _mm512_maskz_loadu_epi64(wanted, lanes.add(i * 16).cast()) };
             let less = _mm512_mask_cmplt_epu64_mask(wanted, part, key);
@@ -232,14 +407,124 @@ mod avx512 {
         }
         count as usize
     }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn equal_u32(lanes: *const u8, n: usize, room: usize, key: u32) -> usize {
+        let key = _mm512_set1_epi32(key as i32);
+        let mut found = n;
+        for i in (0..room).step_by(16) {
+            let wanted = _bzhi_u32(0xFFFF, n.saturating_sub(i).min(16) as u32) as __mmask16;
+            // SAFETY: the mask keeps the load within the n lanes.
+            let part = unsafe { _mm512_maskz_loadu_epi32(wanted, lanes.add(i * 4).cast()) };
+            let equal = u32::from(_mm512_mask_cmpeq_epu32_mask(wanted, part, key));
+            found = if equal == 0 { found } else { i + equal.trailing_zeros() as usize };
+        }
+        found
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn equal_u64(lanes: *const u8, n: usize, room: usize, key: u64) -> usize {
+        let key = _mm512_set1_epi64(key as i64);
+        let mut found = n;
+        for i in (0..room).step_by(8) {
+            let wanted = _bzhi_u32(0xFF, n.saturating_sub(i).min(8) as u32) as __mmask8;
+            // SAFETY: the mask keeps the load within the n lanes.
+            let part = unsafe { _mm512_maskz_loadu_epi64(wanted, lanes.add(i * 8).cast()) };
+            let equal = u32::from(_mm512_mask_cmpeq_epu64_mask(wanted, part, key));
+            found = if equal == 0 { found } else { i + equal.trailing_zeros() as usize };
+        }
+        found
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn equal_u128(lanes: *const u8, n: usize, room: usize, key: u128) -> usize {
+        let (high, low) = ((key >> 64) as i64, key as i64);
+        let key = _mm512_set_epi64(high, low, high, low, high, low, high, low);
+        let mut found = n;
+        for i in (0..room).step_by(4) {
+            let wanted = _bzhi_u32(0xFF, 2 * n.saturating_sub(i).min(4) as u32) as __mmask8;
+            // SAFETY: the mask keeps the load within the n lanes.
+            let part = unsafe { _mm512_maskz_loadu_epi64(wanted, lanes.add(i * 16).cast()) };
+            let equal = u32::from(_mm512_mask_cmpeq_epu64_mask(wanted, part, key));
+            let both = equal & (equal >> 1) & 0b0101_0101;
+            found = if both == 0 { found } else { i + both.trailing_zeros() as usize / 2 };
+        }
+        found
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn at_most_u32(lanes: *const u8, n: usize, room: usize, key: u32) -> usize {
+        let keys = _mm512_set1_epi32(key as i32);
+        let (mut greatest, mut any) = (_mm512_setzero_si512(), 0);
+        for i in (0..room).step_by(16) {
+            let wanted = _bzhi_u32(0xFFFF, n.saturating_sub(i).min(16) as u32) as __mmask16;
+            // SAFETY: the mask keeps the load within the n lanes.
+            let part = unsafe { _mm512_maskz_loadu_epi32(wanted, lanes.add(i * 4).cast()) };
+            let at_most = _mm512_mask_cmple_epu32_mask(wanted, part, keys);
+            greatest = _mm512_mask_max_epu32(greatest, at_most, greatest, part);
+            any |= at_most;
+        }
+        // SAFETY: the caller's promise.
+        if any == 0 { n } else { unsafe { equal_u32(lanes, n, room, _mm512_reduce_max_epu32(greatest)) } }
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx512f,bmi2,popcnt")]
+    pub unsafe fn at_most_u64(lanes: *const u8, n: usize, room: usize, key: u64) -> usize {
+        let keys = _mm512_set1_epi64(key as i64);
+        let (mut greatest, mut any) = (_mm512_setzero_si512(), 0);
+        for i in (0..room).step_by(8) {
+            let wanted = _bzhi_u32(0xFF, n.saturating_sub(i).min(8) as u32) as __mmask8;
+            // SAFETY: the mask keeps the load within the n lanes.
+            let part = unsafe { _mm512_maskz_loadu_epi64(wanted, lanes.add(i * 8).cast()) };
+            let at_most = _mm512_mask_cmple_epu64_mask(wanted, part, keys);
+            greatest = _mm512_mask_max_epu64(greatest, at_most, greatest, part);
+            any |= at_most;
+        }
+        // SAFETY: the caller's promise.
+        if any == 0 { n } else { unsafe { equal_u64(lanes, n, room, _mm512_reduce_max_epu64(greatest)) } }
+    }
+
+    /// Two halves to a lane leave vectors little to win.
+    ///
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    pub unsafe fn at_most_u128(lanes: *const u8, n: usize, _room: usize, key: u128) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { super::portable_at_most(lanes, n, key) }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
+    use super::{Kernel, Simd};
     use core::arch::x86_64::*;
 
     /// # Safety
+    /// The machine supports the kernel.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    pub unsafe fn run<A, R>(work: impl FnOnce(Simd, A) -> R, arguments: A) -> R {
+        work(Simd(Kernel::Avx2), arguments)
+    }
+
+    /// # Safety
     /// `n` lanes can be read at `lanes`.
+    #[inline]
     #[target_feature(enable = "avx2,bmi2,popcnt")]
     pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
         // AVX2 compares signed integers only: turning the top bit over maps one order to the other.
@@ -265,6 +550,7 @@ mod avx2 {
 
     /// # Safety
     /// `n` lanes can be read at `lanes`.
+    #[inline]
     #[target_feature(enable = "avx2,bmi2,popcnt")]
     pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
         let sign = _mm256_set1_epi64x(i64::MIN);
@@ -289,6 +575,7 @@ mod avx2 {
 
     /// # Safety
     /// `n` lanes can be read at `lanes`.
+    #[inline]
     #[target_feature(enable = "avx2,bmi2,popcnt")]
     pub unsafe fn u128(lanes: *const u8, n: usize, key: u128) -> usize {
         let sign = _mm256_set1_epi64x(i64::MIN);
@@ -313,6 +600,128 @@ mod avx2 {
             count += (less(_mm256_zextsi128_si256(last)) & 0b11).count_ones();
         }
         count as usize
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    pub unsafe fn equal_u32(lanes: *const u8, n: usize, key: u32) -> usize {
+        let keys = _mm256_set1_epi32(key as i32);
+        let whole = n & !7;
+        // SAFETY: the lanes from the last whole vector to n are among the n.
+        let mut found = whole + unsafe { super::portable_equal(lanes.add(whole * 4), n - whole, key) };
+        for i in (0..whole).step_by(8) {
+            // SAFETY: i + 8 <= n.
+            let part = unsafe { _mm256_loadu_si256(lanes.add(i * 4).cast()) };
+            let equal = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(part, keys)));
+            found = if equal == 0 { found } else { i + equal.trailing_zeros() as usize };
+        }
+        found
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    pub unsafe fn equal_u64(lanes: *const u8, n: usize, key: u64) -> usize {
+        let keys = _mm256_set1_epi64x(key as i64);
+        let whole = n & !3;
+        // SAFETY: the lanes from the last whole vector to n are among the n.
+        let mut found = whole + unsafe { super::portable_equal(lanes.add(whole * 8), n - whole, key) };
+        for i in (0..whole).step_by(4) {
+            // SAFETY: i + 4 <= n.
+            let part = unsafe { _mm256_loadu_si256(lanes.add(i * 8).cast()) };
+            let equal = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(part, keys)));
+            found = if equal == 0 { found } else { i + equal.trailing_zeros() as usize };
+        }
+        found
+    }
+
+    /// Two halves to a lane leave AVX2 little to win.
+    ///
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    pub unsafe fn equal_u128(lanes: *const u8, n: usize, key: u128) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { super::portable_equal(lanes, n, key) }
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    pub unsafe fn at_most_u32(lanes: *const u8, n: usize, key: u32) -> usize {
+        let keys = _mm256_set1_epi32(key as i32);
+        let whole = n & !7;
+        let (mut greatest, mut any) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+        for i in (0..whole).step_by(8) {
+            // SAFETY: i + 8 <= n.
+            let part = unsafe { _mm256_loadu_si256(lanes.add(i * 4).cast()) };
+            let at_most = _mm256_cmpeq_epi32(_mm256_max_epu32(part, keys), keys);
+            greatest = _mm256_max_epu32(greatest, _mm256_and_si256(part, at_most));
+            any = _mm256_or_si256(any, at_most);
+        }
+        let mut best = [0u32; 8];
+        // SAFETY: eight lanes fit in eight.
+        unsafe { _mm256_storeu_si256(best.as_mut_ptr().cast(), greatest) };
+        let best = (_mm256_movemask_epi8(any) != 0).then(|| best.into_iter().fold(0, u32::max));
+        // SAFETY: the caller's promise.
+        unsafe { with_rest(lanes, n, whole, key, best, |lanes, n, key| equal_u32(lanes, n, key)) }
+    }
+
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    pub unsafe fn at_most_u64(lanes: *const u8, n: usize, key: u64) -> usize {
+        let sign = _mm256_set1_epi64x(i64::MIN);
+        let keys = _mm256_xor_si256(_mm256_set1_epi64x(key as i64), sign);
+        let whole = n & !3;
+        let (mut greatest, mut any) = (sign, _mm256_setzero_si256());
+        for i in (0..whole).step_by(4) {
+            // SAFETY: i + 4 <= n.
+            let part = unsafe { _mm256_loadu_si256(lanes.add(i * 8).cast()) };
+            let part = _mm256_xor_si256(part, sign);
+            let more = _mm256_cmpgt_epi64(part, keys);
+            let better = _mm256_andnot_si256(more, _mm256_cmpgt_epi64(part, greatest));
+            greatest = _mm256_blendv_epi8(greatest, part, better);
+            any = _mm256_or_si256(any, _mm256_andnot_si256(more, _mm256_set1_epi64x(-1)));
+        }
+        let mut best = [0u64; 4];
+        // SAFETY: four lanes fit in four.
+        unsafe { _mm256_storeu_si256(best.as_mut_ptr().cast(), _mm256_xor_si256(greatest, sign)) };
+        let best = (_mm256_movemask_epi8(any) != 0).then(|| best.into_iter().fold(0, u64::max));
+        // SAFETY: the caller's promise.
+        unsafe { with_rest(lanes, n, whole, key, best, |lanes, n, key| equal_u64(lanes, n, key)) }
+    }
+
+    /// Two halves to a lane leave AVX2 little to win.
+    ///
+    /// # Safety
+    /// `n` lanes can be read at `lanes`.
+    pub unsafe fn at_most_u128(lanes: *const u8, n: usize, key: u128) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { super::portable_at_most(lanes, n, key) }
+    }
+
+    /// The place of the greatest lane that is `key` or less, where `best` is the greatest among the first `whole` lanes.
+    ///
+    /// # Safety
+    /// `n` lanes can be read at `lanes`, and `whole <= n`.
+    #[inline]
+    unsafe fn with_rest<L: super::Counted>(
+        lanes: *const u8,
+        n: usize,
+        whole: usize,
+        key: L,
+        best: Option<L>,
+        equal: impl Fn(*const u8, usize, L) -> usize,
+    ) -> usize {
+        let stored: *const L = lanes.cast();
+        // SAFETY: i < n.
+        let rest = (whole..n).map(|i| unsafe { stored.add(i).read_unaligned() }).filter(|lane| *lane <= key);
+        best.into_iter().chain(rest).max().map_or(n, |greatest| equal(lanes, n, greatest))
     }
 }
 
@@ -399,6 +808,17 @@ mod tests {
                     }
                     assert_eq!(L::count_less(&bytes, at, n, key), less);
                     assert_eq!(L::count_less_equal(&bytes, at, n, key), less_equal);
+                    let greatest = used.iter().filter(|lane| **lane <= key).max();
+                    for (kernel, room) in available().flat_map(|kernel| [(kernel, n), (kernel, lanes.len())]) {
+                        let (simd, node) = (Simd(kernel), Lanes { bytes: &bytes, at, n, room });
+                        let of = |place: usize| used.get(place).expect("one of the lanes");
+                        let wrong = || format!("{kernel:?} {at} {n} {room} {key:?} {used:?}");
+                        assert_eq!(simd.count_less(node, key), less, "{}", wrong());
+                        assert_eq!(simd.count_less_equal(node, key), less_equal, "{}", wrong());
+                        let found = simd.position(node, key).map(of);
+                        assert_eq!(found, used.contains(&key).then_some(&key), "{}", wrong());
+                        assert_eq!(simd.position_at_most(node, key).map(of), greatest, "{}", wrong());
+                    }
                 }
             }
         }
@@ -458,6 +878,11 @@ mod tests {
                 let left = 64usize.saturating_sub(at) / L::SIZE;
                 assert_eq!(L::count_less(&bytes, at, n, L::MAX), left);
                 assert_eq!(L::count_less_equal(&bytes, at, n, L::MAX), left);
+                let lanes = Lanes { bytes: &bytes, at, n, room: fit };
+                assert_eq!(Simd::run(|simd, key| simd.count_less(lanes, key), L::MAX), left);
+                assert_eq!(Simd::run(|simd, key| simd.position(lanes, key), L::MAX), None);
+                assert_eq!(Simd::run(|simd, key| simd.position(lanes, key), L::MIN).is_some(), left > 0);
+                assert_eq!(Simd::run(|simd, key| simd.position_at_most(lanes, key), L::MAX).is_some(), left > 0);
             }
         }
     }
@@ -507,6 +932,19 @@ mod tests {
                 assert_eq!(count_less_with(kernel, bytes, at(4), n, 1u32), n);
                 assert_eq!(count_less_with(kernel, bytes, at(8), n, 1u64), n);
                 assert_eq!(count_less_with(kernel, bytes, at(16), n, 1u128), n);
+                for room in [n, 80] {
+                    let lanes = |size| Lanes { bytes, at: at(size), n, room };
+                    let simd = Simd(kernel);
+                    assert_eq!(simd.count_less(lanes(4), 1u32), n);
+                    assert_eq!(simd.count_less(lanes(8), 1u64), n);
+                    assert_eq!(simd.count_less(lanes(16), 1u128), n);
+                    assert_eq!(simd.position(lanes(4), 1u32), None);
+                    assert_eq!(simd.position(lanes(8), 1u64), None);
+                    assert_eq!(simd.position(lanes(16), 1u128), None);
+                    assert_eq!(simd.position_at_most(lanes(4), 1u32).is_some(), n > 0);
+                    assert_eq!(simd.position_at_most(lanes(8), 1u64).is_some(), n > 0);
+                    assert_eq!(simd.position_at_most(lanes(16), 1u128).is_some(), n > 0);
+                }
             }
         }
     }

@@ -33,7 +33,7 @@ SQL
 	# Rows that VACUUM removes are no reason to cancel the standby's queries here.
 	$standby->append_conf('postgresql.conf', "hot_standby_feedback = on\nmax_standby_streaming_delay = -1\n");
 	$standby->start;
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 
 	my @queries = (
 		'SELECT v FROM t WHERE v > 0',
@@ -66,7 +66,7 @@ SQL
 	}
 	$pgbench->finish;
 	cmp_ok($looks, '>=', 4, "$log: the standby was looked at while the load ran");
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	answers_alike($standby, "$log: after the load", @queries, 'SELECT d FROM t WHERE d > timestamp \'2020-01-10\'');
 	is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
 		$primary->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
@@ -80,12 +80,12 @@ SQL
 	$primary->safe_psql('postgres', 'DELETE FROM t WHERE v BETWEEN 0 AND 300000000');
 	$primary->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE v BETWEEN -5 AND 400000000') for 1 .. 2;
 	$primary->safe_psql('postgres', 'INSERT INTO t (v, w) SELECT i * 30000, i % 500 FROM generate_series(1, 10000) i');
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	answers_alike($standby, "$log: dead entries", @queries);
 	$primary->safe_psql('postgres', 'VACUUM t');
 	$primary->safe_psql('postgres', 'DROP INDEX t_d');
 	$primary->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_v');
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	answers_alike($standby, "$log: rebuilt", @queries);
 
 	$standby->promote;

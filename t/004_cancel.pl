@@ -34,6 +34,8 @@ sub cancelled
 cancelled('create index', '60ms', 'CREATE INDEX big_v ON big USING fpbtree (v)');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 'big_v'}), '0', 'create index: nothing is left');
 cancelled('build with little memory', '150ms', 'CREATE INDEX big_v ON big USING fpbtree (v)', "SET maintenance_work_mem = '1MB';\n");
+my (undef, undef, $limited) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSET maintenance_work_mem = '1MB';\nSET temp_file_limit = '1MB';\nCREATE INDEX big_v ON big USING fpbtree (v)");
+like($limited, qr/ERROR:  53400/, 'a build keeps to temp_file_limit');
 cancelled('create index concurrently', '60ms', 'CREATE INDEX CONCURRENTLY big_v ON big USING fpbtree (v)');
 is($node->safe_psql('postgres', q{SELECT indisvalid FROM pg_index WHERE indexrelid = 'big_v'::regclass}), 'f', 'create index concurrently: an invalid index is left, as of btree');
 $node->safe_psql('postgres', 'DROP INDEX big_v');

@@ -124,7 +124,7 @@ while ($pgbench->pumpable && $looks < 3)
 	answers_alike($standby, "under load, look $looks", @queries[ 0, 2, 3, 4 ]);
 }
 $pgbench->finish;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 answers_alike($standby, 'after the load', @queries);
 is($standby->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*), md5(string_agg(v, ',' ORDER BY v)) FROM t WHERE v > 'https'}),
 	$primary->safe_psql('postgres', q{SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SELECT count(*), md5(string_agg(v, ',' ORDER BY v)) FROM t WHERE v > 'https'}),
@@ -134,7 +134,7 @@ is_sound($primary, 'primary', @indexes);
 $primary->safe_psql('postgres', q{DELETE FROM t WHERE v > 'https://www.example.com/catalogue/5' AND id % 7 > 0});
 $primary->safe_psql('postgres', 'VACUUM t');
 $primary->safe_psql('postgres', 'REINDEX INDEX t_w; SELECT fill(3000)');
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 answers_alike($standby, 'vacuumed', @queries);
 $standby->promote;
 is_sound($standby, 'promoted', @indexes);

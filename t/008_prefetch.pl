@@ -382,7 +382,7 @@ $standby->start;
 for my $distance (1, 1000)
 {
 	$node->safe_psql('postgres', "ALTER DATABASE postgres SET fpbtree.prefetch_distance = $distance");
-	$node->wait_for_catchup($standby);
+	catch_up($node, $standby);
 	$standby->restart;
 	my $reads = reads('index', $bounded_rows, server => $standby);
 	is($reads->{answer}, reads('index', $bounded_rows, settings => ['fpbtree.prefetch = off'])->{answer}, "standby, distance $distance: the primary's answer");

@@ -129,7 +129,7 @@ for my $case ([ 'removed', '' ], [ 'moved and removed', 'INSERT INTO dead SELECT
 	$node->safe_psql('postgres', "DELETE FROM dead WHERE other % 4 = $deleted");
 	# The table's pages are pruned now: redo of that would wait for the scan's pin on one of them.
 	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP off) dead');
-	$node->wait_for_catchup($standby);
+	catch_up($node, $standby);
 	unlink $elsewhere;
 	append_to_file($elsewhere, "SET statement_timeout = '60s';\n$insertion\nVACUUM (INDEX_CLEANUP on) dead;\n\\echo done\n");
 	my $psql = join ' ', 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-f', $elsewhere, 'postgres', ">$elsewhere.out", '2>&1';
@@ -158,7 +158,7 @@ SQL
 	like($waited, qr/Pin|BufferCleanup/, "$name: redo waits for the scan's page");
 	my $right = join "\n", grep { $_ % 10 == 0 && ($_ / 10) % 4 != 1 && ($deleted < 2 || ($_ / 10) % 4 != 2) } 500 .. 4000;
 	is($seen, $right, "$name: no dead row comes back");
-	$node->wait_for_catchup($standby);
+	catch_up($node, $standby);
 	answers_alike($standby, "$name: afterwards", 'SELECT v FROM dead WHERE v > 100 ORDER BY v');
 }
 
@@ -168,7 +168,7 @@ $node->append_conf('postgresql.conf', "wal_consistency_checking = 'all,fpbtree'\
 $node->restart;
 $node->safe_psql('postgres', 'CREATE TABLE few (v int); INSERT INTO few SELECT generate_series(1, 100); CREATE INDEX few_v ON few USING fpbtree (v); INSERT INTO few VALUES (1000)');
 $node->safe_psql('postgres', 'CHECKPOINT');
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 $standby->safe_psql('postgres', 'CHECKPOINT');
 my $file = $standby->data_dir . '/' . $standby->safe_psql('postgres', q{SELECT pg_relation_filepath('few_v')});
 $standby->stop;

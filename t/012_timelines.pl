@@ -14,6 +14,7 @@ $old->append_conf('postgresql.conf', <<'CONF');
 shared_buffers = 16MB
 autovacuum = off
 wal_keep_size = 4GB
+max_wal_size = 1GB
 log_statement = none
 hot_standby_feedback = on
 max_standby_streaming_delay = -1
@@ -31,6 +32,25 @@ sub standby_of
 	return $node;
 }
 
+# Takes a standby's primary away from it, as a failure might: in the middle of a record, most likely. But not where what it
+# got ends with a segment of the log: a standby that follows it to its timeline from there dies of a PANIC of PostgreSQL's own.
+sub cut_off
+{
+	my ($node, $its_standby) = @_;
+	my $received = q{SELECT pg_last_wal_receive_lsn() - '0/0'};
+	my $end;
+	do
+	{
+		$node->safe_psql('postgres', $_) for 'ALTER SYSTEM RESET primary_conninfo', 'SELECT pg_reload_conf()';
+		$node->poll_query_until('postgres', 'SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)') or die 'does not receive';
+		$node->safe_psql('postgres', $_) for q{ALTER SYSTEM SET primary_conninfo = ''}, 'SELECT pg_reload_conf()';
+		$node->poll_query_until('postgres', 'SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)') or die 'receives';
+		$end = $node->safe_psql('postgres', $received);
+	} while ($end % (16 << 20) == 0);
+	$its_standby->poll_query_until('postgres', $received, $end) or die 'does not follow';
+	return;
+}
+
 # Each backup under load, the second one of a standby.
 my $pgbench = start_writing($old);
 my $middle = standby_of('middle', $old);
@@ -38,8 +58,10 @@ my $far = standby_of('far', $middle);
 churn($old);
 answers_alike($far, 'standby of a standby, under load', @queries);
 cmp_ok($old->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'}), '>', 2, 'under load');
+cut_off($middle, $far);
 $middle->promote;
 $middle->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'not promoted';
+$middle->safe_psql('postgres', 'ALTER SYSTEM RESET primary_conninfo');
 my $second = start_writing($middle);
 answers_alike($far, 'on the way to the new timeline', @queries);
 is_sound($middle, 'promoted, under load', @indexes);
@@ -51,7 +73,7 @@ isnt(contents($old), contents($middle), 'the servers have parted');
 is_whole($middle, 'promoted');
 is_whole($old, 'left behind');
 
-$middle->wait_for_catchup($far);
+catch_up($middle, $far);
 is($far->safe_psql('postgres', 'SELECT received_tli FROM pg_stat_wal_receiver'), '2', 'the standby of the standby follows');
 is(contents($far), contents($middle), 'and has the same rows');
 is_whole($far, 'on the new timeline');
@@ -67,14 +89,14 @@ unlink $conf;
 $old->append_conf('postgresql.conf', $settings);
 $old->enable_streaming($middle);
 $old->start;
-$middle->wait_for_catchup($old);
+catch_up($middle, $old);
 is(contents($old), contents($middle), 'rewound: the new primary\'s rows');
 is_whole($old, 'rewound');
 
 write_everywhere($middle);
 for my $node ($old, $far)
 {
-	$middle->wait_for_catchup($node);
+	catch_up($middle, $node);
 	is(contents($node), contents($middle), $node->name . ': what is written goes on to it');
 	is_whole($node, $node->name . ', at the end');
 }

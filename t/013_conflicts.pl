@@ -48,7 +48,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'base', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "hot_standby_feedback = off\nmax_standby_streaming_delay = 0\nwal_receiver_status_interval = 1s\n");
 $standby->start;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 
 my $planned = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;';
 
@@ -63,33 +63,20 @@ sub scanning
 	return $session;
 }
 
-# What it is told, if its rows are cleaned up meanwhile.
-sub told_meanwhile
-{
-	my ($session, @statements) = @_;
-	$session->query_until(qr/asleep/, "\\echo asleep\nSELECT pg_sleep(20);\n\\echo awake\n");
-	$standby->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')});
-	$primary->safe_psql('postgres', $_) for @statements;
-	$session->query_until(qr/awake/, '');
-	my ($told) = $session->{stderr} =~ /(ERROR: [^\n]*\nDETAIL: [^\n]*)/s;
-	$session->quit;
-	return $told // "nothing: $session->{stderr}";
-}
-
 my %told;
 for my $name (sort keys %method)
 {
 	my $query = "SELECT v FROM x_$name WHERE v > %s ORDER BY v";
 	my @places = $name eq 'texts' ? (q{''}, q{'00012000'}) : (0, 12000);
 	# Rows that its snapshot sees.
-	$told{$name}{snapshot} = told_meanwhile(scanning(sprintf $query, $places[0]), "DELETE FROM x_$name WHERE n BETWEEN 10 AND 5000", "VACUUM x_$name");
-	$primary->wait_for_catchup($standby);
+	$told{$name}{snapshot} = told_meanwhile($standby, scanning(sprintf $query, $places[0]), $primary, "DELETE FROM x_$name WHERE n BETWEEN 10 AND 5000", "VACUUM x_$name");
+	catch_up($primary, $standby);
 	# Rows that were dead before, of the same leaf but in other pages of the table than it has read: nothing but its pin of
 	# the leaf is in the way.
 	$primary->safe_psql('postgres', "DELETE FROM x_$name WHERE n BETWEEN 12040 AND 13000");
-	$primary->wait_for_catchup($standby);
-	$told{$name}{pin} = told_meanwhile(scanning(sprintf $query, $places[1]), "VACUUM x_$name");
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
+	$told{$name}{pin} = told_meanwhile($standby, scanning(sprintf $query, $places[1]), $primary, "VACUUM x_$name");
+	catch_up($primary, $standby);
 }
 like($told{btree}{snapshot}, qr/^ERROR:  40001: canceling statement due to conflict with recovery\nDETAIL:  User query might have needed to see row versions that must be removed\./, 'a query of btree is cancelled');
 like($told{btree}{pin}, qr/^ERROR:  40001: canceling statement due to conflict with recovery\nDETAIL:  User was holding shared buffer pin for too long\./, 'a pin, too');
@@ -112,7 +99,7 @@ for my $name ('fpbtree', 'texts')
 	$primary->safe_psql('postgres', "DELETE FROM x_$name WHERE n BETWEEN 14000 AND 19000");
 	my $entries = $primary->safe_psql('postgres', "SELECT entries FROM fpbtree_stats('x_${name}_v')");
 	$primary->safe_psql('postgres', "VACUUM x_$name");
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	is($primary->safe_psql('postgres', "SELECT entries FROM fpbtree_stats('x_${name}_v')"), $entries, "$name, feedback: VACUUM removes nothing");
 	my @rows = split /\n/, $session->query('FETCH ALL FROM c');
 	is(scalar(@rows), 20000 - 4991 - 961 - 5, "$name, feedback: every row of the snapshot") or diag($session->{stderr});
@@ -121,7 +108,7 @@ for my $name ('fpbtree', 'texts')
 	$primary->poll_query_until('postgres', "SELECT backend_xmin IS NULL OR backend_xmin::text::bigint >= txid_snapshot_xmin(txid_current_snapshot()) FROM pg_stat_replication");
 	$primary->safe_psql('postgres', "VACUUM x_$name");
 	is($primary->safe_psql('postgres', "SELECT entries FROM fpbtree_stats('x_${name}_v')"), $entries - 5001, "$name, feedback: and all of it once the reader is done");
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 }
 is($standby->safe_psql('postgres', $conflicts), '3 3', 'feedback: no conflict');
 is_sound($standby, 'feedback', 'x_fpbtree_v', 'x_texts_v');
@@ -146,14 +133,14 @@ for my $case (@marked)
 	my $scan = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT count(*) FROM $table WHERE $all;";
 	my $rows = $primary->safe_psql('postgres', "SELECT count(*) FROM $table");
 	$primary->safe_psql('postgres', "DELETE FROM $table WHERE $condition");
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	is($standby->safe_psql('postgres', $scan), $rows - 101, "$table: scanned on the standby") for 1 .. 3;
 	is(marks($standby, $table), '0', "$table: the standby marks no entry");
 	is($primary->safe_psql('postgres', $scan), $rows - 101, "$table: scanned on the primary") for 1 .. 2;
 	is(marks($primary, $table), '101', "$table: the primary does");
 	# The page goes over as a whole, with the marks in it.
 	$primary->safe_psql('postgres', "CHECKPOINT; INSERT INTO $table VALUES ($another)");
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	is(marks($standby, $table), '101', "$table: the marks arrive on the standby");
 	my $seen = $reader->query("SELECT count(*) FROM $table WHERE $all");
 	is($seen, $rows, "$table: and are not believed by who still sees the rows") or diag($reader->{stderr});
@@ -162,7 +149,7 @@ for my $case (@marked)
 $reader->query('COMMIT');
 $reader->quit;
 $primary->safe_psql('postgres', "VACUUM $_->[0]") for @marked;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 is_sound($standby, 'marks removed', map { "$_->[0]_v" } @marked);
 is(marks($standby, $_->[0]), '0', "$_->[0]: no marks are left") for @marked;
 

@@ -64,11 +64,12 @@ SQL
 	return;
 }
 
-# Starts the load, which goes on until it is stopped or its server is.
+# Starts the load, which goes on until it is stopped or its server is. A standby on a busy machine has to keep up with it: one
+# that is behind is not promoted before it has replayed all.
 sub start_writing
 {
 	my ($node) = @_;
-	my $pgbench = start_load($node, 3, 600, %load);
+	my $pgbench = start_load($node, 3, 600, rate => 25, %load);
 	$node->poll_query_until('postgres', q{SELECT count(*) > 3 FROM pg_stat_activity WHERE backend_type = 'client backend'}) or die 'no load';
 	return $pgbench;
 }

@@ -7,7 +7,7 @@ use Exporter 'import';
 use IPC::Run ();
 use Test::More;
 
-our @EXPORT = qw(start_load kill_all is_sound answers_alike server_is_clean);
+our @EXPORT = qw(start_load kill_all catch_up is_sound answers_alike told_meanwhile server_is_clean);
 
 # The planner is left this one way to scan.
 my %way = (
@@ -16,22 +16,25 @@ my %way = (
 	'index-only' => 'SET enable_seqscan = off; SET enable_bitmapscan = off;',
 	'bitmap' => 'SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off;');
 
-# Starts pgbench on scripts, given as text => weight; returns what finish_run of IPC::Run wants.
+my $scripts_written = 0;
+
+# Starts pgbench on scripts, given as text => weight; "rate" bounds its transactions a second. Returns what finish_run of
+# IPC::Run wants.
 sub start_load
 {
 	my ($node, $clients, $seconds, %scripts) = @_;
+	my $rate = delete $scripts{rate};
 	my @files;
-	my $n = 0;
 	for my $script (sort keys %scripts)
 	{
-		my $path = $node->basedir . '/load_' . $n++ . '.sql';
-		PostgreSQL::Test::Utils::append_to_file($path, $script) unless -e $path;
+		my $path = $node->basedir . '/load_' . $scripts_written++ . '.sql';
+		PostgreSQL::Test::Utils::append_to_file($path, $script);
 		push @files, '-f', "$path\@$scripts{$script}";
 	}
 	my $log = $node->basedir . '/pgbench.log';
 	return IPC::Run::start(
 		[
-			'pgbench', '-n', '-c', $clients, '-T', $seconds, @files,
+			'pgbench', '-n', '-c', $clients, '-T', $seconds, $rate ? ('-R', $rate) : (), @files,
 			'-h', $node->host, '-p', $node->port, 'postgres'
 		],
 		'<', \undef, '>', $log, '2>', "$log.err");
@@ -53,6 +56,16 @@ sub kill_all
 	while (grep { (status_of($_))[0] !~ /[XZ]/ } @pids) { select undef, undef, undef, 0.05; }
 	# All dead, but one whose parent has not asked yet would pass for an owner of the lock files.
 	unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->port . '.lock';
+	return;
+}
+
+# Waits until a standby has replayed all that a node has logged: also what no commit has flushed, as VACUUM's records, which
+# wait_for_catchup() alone does not wait for.
+sub catch_up
+{
+	my ($node, $standby) = @_;
+	$node->safe_psql('postgres', q{SET synchronous_commit = on; SELECT pg_logical_emit_message(true, 'fpbtree', '')});
+	$node->wait_for_catchup($standby);
 	return;
 }
 
@@ -106,6 +119,19 @@ sub answers_alike
 		is_deeply([ @answers[ 1 .. $#answers ] ], [ ($answers[0]) x $#answers ], "$name: alike: $query");
 	}
 	return;
+}
+
+# What a standby's session in a transaction is told, if anything, while such statements run on the primary. It is quit.
+sub told_meanwhile
+{
+	my ($standby, $session, $primary, @statements) = @_;
+	$session->query_until(qr/asleep/, "\\echo asleep\nSELECT pg_sleep(20);\n\\echo awake\n");
+	$standby->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')});
+	$primary->safe_psql('postgres', $_) for @statements;
+	$session->query_until(qr/awake/, '');
+	my ($told) = $session->{stderr} =~ /(ERROR: [^\n]*\nDETAIL: [^\n]*)/s;
+	$session->quit;
+	return $told // "nothing: $session->{stderr}";
 }
 
 # No crash, no assertion, no leak since the log position given.

@@ -8,7 +8,7 @@ use fpbtree_engine::page::Meta;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::Tree;
+use fpbtree_engine::tree::{Inquest, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
@@ -156,7 +156,9 @@ fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
         scope.spawn(|| {
             while !stop_vacuum.load(Ordering::Relaxed) {
                 let mut is_dead = |tail: Tail| tail.block() & DOOMED != 0;
-                let stats = tree.vacuum(&mut is_dead, &mut |_, _, _| {}).unwrap();
+                let stats = tree
+                    .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+                    .unwrap();
                 deleted.fetch_add(stats.deleted_pages as usize, Ordering::Relaxed);
                 // The map of free pages may be wrong.
                 for block in 0..10 {
@@ -189,7 +191,9 @@ impl<L: Lane> Bed<L> {
     /// One last VACUUM, after which nothing doomed is left and nothing else lost.
     fn vacuum_at_last(&mut self, mut is_dead: impl FnMut(Tail) -> bool) {
         self.model.retain(|key| !is_dead(key.tail));
-        self.tree().vacuum(&mut is_dead, &mut |_, _, _| {}).unwrap();
+        self.tree()
+            .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+            .unwrap();
         assert_eq!(problems(self.tree(), &shape_of(&self.meta)), Vec::<String>::new());
         assert!(entries(self.tree()).iter().map(|entry| entry.key()).eq(self.model.iter().copied()));
         assert!(self.store.is_quiet());

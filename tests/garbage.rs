@@ -3,12 +3,13 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::change::{Change, Decoded, Edit};
+use fpbtree_engine::change::{Change, Decoded, Edit, Kind, Part};
 use fpbtree_engine::key::{Key, Lane};
 use fpbtree_engine::page::{Entry, Meta, Page, Ranges};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Block, PAGE_SIZE, PageBytes};
+use fpbtree_engine::tree::Inquest;
 use fpbtree_engine::tree::verify::BlockSet;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -63,7 +64,12 @@ fn use_it<L: Lane>(store: &mut MemoryStore, meta: &Meta, random: &mut StdRng) {
                 let _ = tree.census();
             }
             _ => {
-                let _ = tree.vacuum(&mut |tail| tail.block().is_multiple_of(2), &mut |_, _, _| {});
+                let _ = tree.vacuum(
+                    &mut Inquest::new(&mut memory_to_ask()),
+                    &mut |tail| tail.block().is_multiple_of(2),
+                    &mut |_, _, _| {},
+                    &mut |_| {},
+                );
             }
         }
         store.abort();
@@ -193,6 +199,20 @@ fn damaged_records() {
         let mut noise = vec![0; length];
         random.fill(&mut noise[..]);
         assert!(Decoded::decode(&noise).is_none());
+    }
+    // Redo's hints look at pages that may be anything, and an insertion of another page is refused or made.
+    let kinds = [Kind::Insert4, Kind::Insert8, Kind::Insert16, Kind::Edit];
+    for round in 0..60_000 {
+        let kind = kinds[round % kinds.len()];
+        let mut part = vec![0; random.random_range(0..26)];
+        random.fill(&mut part[..]);
+        let mut page = bed.store.copy(1 + round as Block % 3);
+        // What kind of page it is, and where its nodes are.
+        let at = random.random_range(0..600);
+        random.fill(&mut page[at..at + 8]);
+        Part::foresee(kind, &part, &page);
+        assert!(kind.is_insertion() || !Part::redo_insertion(kind, &part, &mut page));
+        Part::redo_insertion(kind, &part, &mut page);
     }
 }
 

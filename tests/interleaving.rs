@@ -12,8 +12,10 @@ use fpbtree_engine::key::{Key, Lane, Tail};
 use fpbtree_engine::page::{Entry, Geometry, KeySpace, Long, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::{MemoryStore, Pin};
-use fpbtree_engine::store::{Block, Mode, NO_BLOCK, PageBytes, PageStore, Result};
-use fpbtree_engine::tree::{Tree, Verdict};
+use fpbtree_engine::store::{
+    Block, Horizon, Marks, Mode, NO_BLOCK, PageBytes, PageStore, Result, Search, Seen, Suspect,
+};
+use fpbtree_engine::tree::{Inquest, Manner, Tree, Verdict};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -228,6 +230,8 @@ struct Busy<C: Case> {
     lasting: Vec<C::Row>,
     /// The rows that come and go, as they are now.
     passing: RefCell<BTreeMap<Place<C>, C::Row>>,
+    /// Those of them that died, whose entries may be there or not.
+    dead: RefCell<BTreeSet<Tail>>,
     /// How many there have been.
     rows: Cell<u64>,
     locks: Cell<usize>,
@@ -236,6 +240,10 @@ struct Busy<C: Case> {
     interruptions: Cell<usize>,
     /// Pages that others deleted.
     deleted: Cell<usize>,
+    /// Of them inner pages.
+    folded: Cell<usize>,
+    /// Entries of dead rows that made room.
+    removed: Cell<usize>,
     /// Rows that were not inserted.
     refused: Cell<usize>,
     /// Where serializable conflicts were looked for last.
@@ -252,18 +260,23 @@ impl<C: Case> Busy<C> {
         }
         Busy {
             unique,
-            store: MemoryStore::new(&case.load(lasting.iter()), 8000),
+            // Leaves are remembered, or hardly, or not.
+            store: MemoryStore::new(&case.load(lasting.iter()), 8000)
+                .with_descents([1 << 20, 8 << 10, 0][(seed % 3) as usize]),
             geometry: case.meta().geometry,
             case,
             random: RefCell::new(random),
             lasting,
             passing: RefCell::default(),
+            dead: RefCell::default(),
             rows: Cell::new(0),
             locks: Cell::new(0),
             pins: Cell::new(0),
             vacuuming: Cell::new(false),
             interruptions: Cell::new(0),
             deleted: Cell::new(0),
+            folded: Cell::new(0),
+            removed: Cell::new(0),
             refused: Cell::new(0),
             checked: Cell::new(0),
         }
@@ -295,12 +308,48 @@ impl<C: Case> Busy<C> {
             let (few, part) = (self.roll(2) == 0, self.roll(7));
             let is_dead = |tail: Tail| tail.block() & PASSING != 0 && (!few || tail.block() % 7 == part);
             self.passing.borrow_mut().retain(|place, _| !is_dead(place.1));
-            let stats = self.others_tree().vacuum(&mut { is_dead }, &mut |_, _, _| {}).unwrap();
+            self.dead.borrow_mut().retain(|row| !is_dead(*row));
+            let stats = self
+                .others_tree()
+                .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut { is_dead }, &mut |_, _, _| {}, &mut |_| {})
+                .unwrap();
             self.deleted.set(self.deleted.get() + stats.deleted_pages as usize);
+            self.folded.set(self.folded.get() + stats.folded_pages as usize);
         } else if self.passing.borrow().len() < 600 {
+            if self.roll(18) == 0 {
+                self.let_some_die();
+            }
             for _ in 0..=self.roll(16) {
                 self.insert(self.others_tree());
             }
+        }
+    }
+
+    /// Some of the rows that come and go are dead to everyone from now on; of some of these that is noticed.
+    fn let_some_die(&self) {
+        let part = self.roll(3);
+        let dies = |tail: Tail| tail.block() % 3 == part;
+        self.passing.borrow_mut().retain(|place, _| {
+            if dies(place.1) {
+                self.store.bury(place.1);
+                self.dead.borrow_mut().insert(place.1);
+            }
+            !dies(place.1)
+        });
+        let (dead, tree) = (self.dead.borrow(), self.others_tree());
+        let noticed = |tail: Tail| dead.contains(&tail.position()) && tail.block().is_multiple_of(2);
+        let mut places = Vec::new();
+        for_each_leaf(tree, |block, page| {
+            for node in (0..page.nodes()).map(|node| page.node(node)) {
+                let slots = (0..node.len()).filter(|&slot| noticed(node.tail(slot)));
+                places.extend(slots.map(|slot| (block, node.tail_at(slot) as u16)));
+            }
+        });
+        for (block, place) in places {
+            let pin = self.store.pin(block).expect("a leaf");
+            self.store.lock(pin, Mode::Share);
+            self.store.set_hint(pin, &[place], Tail::DEAD);
+            tree.release(pin);
         }
     }
 
@@ -323,18 +372,22 @@ impl<C: Case> Busy<C> {
     /// Inserts a row, or says which one is in its way.
     fn try_insert(&self, tree: Tree<'_, impl PageStore, C::Keys>, row: &C::Row) -> Option<Tail> {
         let entry = C::entry(row);
+        let manner = Manner { fill: 90, adds_version: self.roll(2) == 0 };
         if !self.unique {
-            tree.insert_entry(&entry, 90).unwrap();
+            tree.insert_entry(&entry, manner).unwrap();
             return None;
         }
         let mut obstacle = None;
         let mut look = |tail: Tail| {
+            if self.dead.borrow().contains(&tail.position()) {
+                return Verdict::Dead;
+            }
             obstacle = Some(tail.position());
             Verdict::Stop
         };
         let [low, high] = self.case.around(row);
         let around = (C::Keys::lend(&low, self.case.order()), C::Keys::lend(&high, self.case.order()));
-        let inserted = tree.insert_unique(around, Some(&entry), 90, &mut look).unwrap();
+        let inserted = tree.insert_unique(around, Some(&entry), manner, &mut look).unwrap();
         assert_eq!(inserted, obstacle.is_none());
         obstacle
     }
@@ -352,7 +405,11 @@ impl<C: Case> Busy<C> {
         assert_eq!((self.locks.get(), self.pins.get()), (0, 0));
         assert_eq!(self.case.problems(self.others_tree()), Vec::<String>::new());
         let mut found = Vec::new();
-        let leaf = |_, page: &Page<'_, C::Keys>| found.extend(page.iter().map(|entry| self.case.image(&entry)));
+        let dead = self.dead.borrow();
+        let leaf = |_, page: &Page<'_, C::Keys>| {
+            let living = page.iter().filter(|entry| !dead.contains(&entry.tail.position()));
+            found.extend(living.map(|entry| self.case.image(&entry)));
+        };
         for_each_leaf(self.others_tree(), leaf);
         assert!(found == self.rows(|row| self.case.image(&C::entry(row))), "the tree holds something else");
         if self.unique {
@@ -427,6 +484,14 @@ impl<C: Case> PageStore for Busy<C> {
         self.store.free(block);
     }
 
+    fn now(&self) -> u64 {
+        self.store.now()
+    }
+
+    fn is_past(&self, time: u64) -> bool {
+        self.store.is_past(time)
+    }
+
     fn block_count(&self) -> Block {
         self.store.block_count()
     }
@@ -450,8 +515,23 @@ impl<C: Case> PageStore for Busy<C> {
         self.store.note_insert(pin);
     }
 
+    fn find_dead(&self, leaf: Pin, suspects: &mut [Suspect], search: Search) -> Option<Horizon> {
+        let horizon = self.store.find_dead(leaf, suspects, search);
+        let found = suspects.iter().filter(|suspect| suspect.is_dead).count();
+        self.removed.set(self.removed.get() + found);
+        horizon
+    }
+
     fn likely_leaf(&self) -> Option<Block> {
         self.store.likely_leaf()
+    }
+
+    fn seen_leaf(&self, mark: u64) -> Option<Seen<Pin>> {
+        self.store.seen_leaf(mark)
+    }
+
+    fn note_leaf(&self, pin: Pin, marks: Option<Marks>, stale: Option<&Seen<Pin>>) {
+        self.store.note_leaf(pin, marks, stale);
     }
 }
 
@@ -508,6 +588,10 @@ fn walk<C: Case>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl 
 struct Tally {
     /// Pages that others deleted.
     deleted: usize,
+    /// Inner pages, too.
+    folded: usize,
+    /// Entries of dead rows that made room.
+    removed: usize,
     /// Rows that were not inserted.
     refused: usize,
     /// The most in-page nodes of leaves that were runs.
@@ -518,6 +602,8 @@ struct Tally {
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Tally) {
         self.deleted += other.deleted;
+        self.folded += other.folded;
+        self.removed += other.removed;
         self.refused += other.refused;
         self.runs += other.runs;
         self.levels = self.levels.max(other.levels);
@@ -527,14 +613,16 @@ impl AddAssign for Tally {
 fn interleave<C: Case>(case: C, unique: bool, seed: u64) -> Tally {
     let busy = Busy::new(case, unique, C::LASTING, seed);
     let mut tally = Tally::default();
-    for _ in 0..80 {
+    for _ in 0..100 {
         let operation = busy.roll(4);
         if operation == 0 {
             busy.vacuuming.set(true);
             // Rows that come while it runs may go or stay; those before it go.
             let before: BTreeSet<Tail> = busy.passing.borrow().keys().map(|place| place.1).collect();
             let mut is_dead = |tail: Tail| before.contains(&tail.position());
-            busy.tree().vacuum(&mut is_dead, &mut |_, _, _| {}).unwrap();
+            busy.tree()
+                .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+                .unwrap();
             busy.passing.borrow_mut().retain(|place, _| !before.contains(&place.1));
             busy.vacuuming.set(false);
         } else if operation == 1 {
@@ -551,7 +639,8 @@ fn interleave<C: Case>(case: C, unique: bool, seed: u64) -> Tally {
         tally.levels = tally.levels.max(busy.others_tree().root_level().unwrap() + 1);
     }
     assert!(busy.interruptions.get() > 500, "{} interruptions", busy.interruptions.get());
-    (tally.deleted, tally.refused) = (busy.deleted.get(), busy.refused.get());
+    tally.folded = busy.folded.get();
+    (tally.deleted, tally.removed, tally.refused) = (busy.deleted.get(), busy.removed.get(), busy.refused.get());
     tally
 }
 
@@ -561,6 +650,8 @@ fn interleave_all<C: Case>(seeds: std::ops::Range<u64>, case: impl Fn(&mut StdRn
     for seed in seeds {
         tally += interleave(case(&mut StdRng::seed_from_u64(seed)), false, seed);
     }
+    eprintln!("{tally:?}");
+    assert!(tally.removed > 20, "{tally:?}");
     tally
 }
 

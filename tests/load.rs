@@ -2,13 +2,16 @@
 
 mod common;
 
+use std::mem::MaybeUninit;
+
 use common::long::{self, LongBed, Row, Taste, Value};
 use common::*;
 use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::key::{Key, Lane};
-use fpbtree_engine::page::{Geometry, Meta, Page};
-use fpbtree_engine::store::PageStore;
+use fpbtree_engine::key::{Key, Lane, Tail};
+use fpbtree_engine::page::{Entry, Geometry, Meta, Page, PageMut, Ranges};
 use fpbtree_engine::store::memory::MemoryStore;
+use fpbtree_engine::store::{Block, NO_BLOCK, PageBytes, PageStore};
+use fpbtree_engine::tree::load::{Leaves, Loader, PartPages};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -39,6 +42,104 @@ fn around_boundaries<L: Lane>() {
             loads::<L>(geometry, size, repeats, 100);
         }
     }
+}
+
+/// What parts of a tree write their leaves to.
+struct Written<L> {
+    pages: Vec<PageBytes>,
+    leaves: Vec<(Key<L>, Block)>,
+}
+
+impl<L: Lane> PartPages<L> for Written<L> {
+    fn take(&mut self) -> Block {
+        self.pages.push([0; 8192]);
+        self.pages.len() as Block - 1
+    }
+
+    fn write(&mut self, block: Block, low: &Key<L>, page: &PageBytes) {
+        assert!(self.pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
+        self.pages[block as usize] = *page;
+        self.leaves.push((*low, block));
+    }
+}
+
+/// Loads entries in parts that begin at the places given, the last part first, and checks all there is to check.
+fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tail)], places: &[Key<L>], fill: usize) {
+    let meta = exact(one_column::<L>(), geometry);
+    let parts = places.len() + 1;
+    let first = |part: usize| (2 + part) as Block;
+    let mut written = Written { pages: vec![[0; 8192]; 2 + parts], leaves: Vec::new() };
+    written.pages[0] = meta.page();
+    let mut of_parts = Vec::new();
+    for part in (0..parts).rev() {
+        let low = if part == 0 { Key::MIN } else { places[part - 1] };
+        let high = places.get(part).copied().unwrap_or(Key::MAX);
+        let mut memory = Box::new(MaybeUninit::<Leaves<L>>::uninit());
+        Leaves::init(&mut memory, fill, &low, first(part));
+        // SAFETY: just initialised.
+        let leaves = unsafe { memory.assume_init_mut() };
+        for &(key, tail) in entries.iter().filter(|(lane, tail)| (low..high).contains(&Key::new(*lane, *tail))) {
+            leaves.add(&geometry, (), &Entry { key, tail, child: NO_BLOCK }, &mut written);
+        }
+        let right = if part + 1 < parts { first(part + 1) } else { NO_BLOCK };
+        let last = leaves.finish(&geometry, (), (&high, right), &mut written);
+        of_parts.insert(0, (last, std::mem::take(&mut written.leaves)));
+    }
+    for part in 1..parts {
+        let page = &mut written.pages[first(part) as usize];
+        PageMut::open(page, &mut Ranges::new()).expect("a leaf").set_left(of_parts[part - 1].0);
+    }
+    let mut pages = written.pages;
+    let behind = pages.len() as Block;
+    let mut write = |block: Block, page: &PageBytes| {
+        pages.resize(pages.len().max(block as usize + 1), [0; 8192]);
+        pages[block as usize] = *page;
+    };
+    let mut memory = Box::new(MaybeUninit::<Loader<L>>::uninit());
+    Loader::init(&mut memory, fill);
+    // SAFETY: just initialised.
+    let loader = unsafe { memory.assume_init_mut() };
+    for (low, block) in of_parts.iter().flat_map(|(_, leaves)| leaves) {
+        loader.add_leaf(&geometry, (), (low, *block), behind, &mut write);
+    }
+    loader.finish(&geometry, (), &mut write);
+    let model = entries.iter().map(|&(lane, tail)| Key::new(lane, tail)).collect();
+    let mut bed = Bed { store: MemoryStore::new(&pages, pages.len() + 500), meta, model };
+    bed.check();
+    bed.vacuum(|tail| tail.block().is_multiple_of(3));
+    bed.check();
+}
+
+fn in_parts<L: Lane>() {
+    let mut random = StdRng::seed_from_u64(11);
+    for round in 0..60 {
+        let geometry = [small::<L>(), normal::<L>()][round % 2];
+        let repeats = [1, 5, 300][round % 3];
+        let count = random.random_range(1..6000);
+        let entries: Vec<_> = (0..count).map(|at| key::<L>(at as u128 / repeats, at as u64)).collect();
+        // Places at entries, before lanes, and one that leaves a part empty.
+        let mut places: Vec<_> = (0..random.random_range(1..6))
+            .map(|_| {
+                let (lane, tail) = entries[random.random_range(0..count)];
+                Key::new(lane, if random.random_bool(0.5) { Tail::MIN } else { tail })
+            })
+            .collect();
+        places.push(Key::new(L::from_u128(1 << 20), Tail::MIN));
+        places.sort();
+        places.dedup();
+        places.retain(|place| *place > Key::MIN);
+        loads_in_parts(geometry, &entries, &places, [50, 90, 100][round / 20]);
+    }
+}
+
+#[test]
+fn in_parts_of_u32() {
+    in_parts::<u32>();
+}
+
+#[test]
+fn in_parts_of_u128() {
+    in_parts::<u128>();
 }
 
 #[test]

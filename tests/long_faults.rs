@@ -3,6 +3,7 @@
 mod common;
 
 use common::long::*;
+use common::memory_to_ask;
 use fpbtree_engine::change::{Change, Decoded, Edit};
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::key::long::{Kept, MOST_KEY};
@@ -10,7 +11,7 @@ use fpbtree_engine::page::{Cell, Entry, KeySpace, Long, Meta, Page, Position, Ra
 use fpbtree_engine::scan::{Cursor, Direction, LongSelection, Matches};
 use fpbtree_engine::store::memory::{Form, MemoryStore};
 use fpbtree_engine::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
-use fpbtree_engine::tree::Tree;
+use fpbtree_engine::tree::{Inquest, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -170,7 +171,12 @@ fn use_it(store: &mut MemoryStore, meta: &Meta, taste: &Taste, random: &mut StdR
                 let _ = tree.census();
             }
             _ => {
-                let _ = tree.vacuum(&mut |tail| tail.block().is_multiple_of(2), &mut |_, _, _| {});
+                let _ = tree.vacuum(
+                    &mut Inquest::new(&mut memory_to_ask()),
+                    &mut |tail| tail.block().is_multiple_of(2),
+                    &mut |_, _, _| {},
+                    &mut |_| {},
+                );
             }
         }
         store.abort();
@@ -343,7 +349,10 @@ fn together(bed: &mut LongBed, time: Duration) -> usize {
         }
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                let stats = shared.tree().vacuum(&mut is_doomed, &mut |_, _, _| {}).unwrap();
+                let stats = shared
+                    .tree()
+                    .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_doomed, &mut |_, _, _| {}, &mut |_| {})
+                    .unwrap();
                 deleted.fetch_add(stats.deleted_pages as usize, Ordering::Relaxed);
                 assert!(shared.tree().census().unwrap().entries >= lasting.len() as u64);
             }
@@ -360,7 +369,7 @@ fn together(bed: &mut LongBed, time: Duration) -> usize {
         bed.model.insert(row.place(&bed.taste.columns), row);
     }
     bed.model.retain(|_, row| !is_doomed(row.tail));
-    bed.tree().vacuum(&mut is_doomed, &mut |_, _, _| {}).unwrap();
+    bed.tree().vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_doomed, &mut |_, _, _| {}, &mut |_| {}).unwrap();
     assert_eq!(problems(bed.tree()), Vec::<String>::new());
     let found = rows(bed.tree(), &bed.taste.shape);
     assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tail)), "the tree holds something else");

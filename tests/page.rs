@@ -5,11 +5,11 @@ mod common;
 
 use common::long::{Place, Row, SMALL_KEY, Taste};
 use common::{long, *};
-use fpbtree_engine::change::{Change, Decoded, Edit};
+use fpbtree_engine::change::{Change, Decoded, Edit, Part};
 use fpbtree_engine::key::long::{Kept, Stored};
 use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Cell, Entry, Geometry, KeySpace, Links, Long, Page, Plan, Position, Ranges};
-use fpbtree_engine::store::{Block, NO_BLOCK, PageBytes};
+use fpbtree_engine::page::{Cell, Entry, Geometry, KeySpace, Links, Long, Page, Plan, Position, Ranges, Thrift};
+use fpbtree_engine::store::{Block, Horizon, NO_BLOCK, PageBytes};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -24,7 +24,16 @@ fn make(bytes: &mut PageBytes, change: Change<'_, Block>) {
     assert_eq!(read.blocks(), change.blocks());
     assert_eq!(encoded(&read), record);
     assert!(read.fits(0, bytes), "{read:?}");
+    let mut redone = *bytes;
     read.apply(0, bytes, &mut Ranges::new());
+    let (kind, mut part) = (change.kind(), Vec::new());
+    change.encode_part(0, &mut part);
+    Part::foresee(kind, &part, &redone);
+    let is_redone = match kind.is_insertion() {
+        true => Part::redo_insertion(kind, &part, &mut redone),
+        false => Part::decode(kind, &part).is_some_and(|part| part.redo(&mut redone)),
+    };
+    assert!(is_redone && redone == *bytes, "{change:?}");
 }
 
 /// Inserts, unless the page is full. Says what it took.
@@ -38,7 +47,7 @@ fn insert<K: KeySpace>(
     for _ in 0..2 {
         let before = *bytes;
         let page = Page::<K>::open(&before, geometry, BLOCK).expect("the page can be read");
-        let plan = page.plan(key, entry);
+        let plan = page.plan(key, entry, Thrift::Usual);
         plans.push(plan);
         match (plan, page.insertion(key, entry, Change::new(BLOCK))) {
             (_, Some(change)) => {
@@ -402,7 +411,9 @@ fn edits_are_read_back_as_written() {
             Edit::SetRight(random.random()),
             Edit::SetLow(fence),
             Edit::SetIncomplete(random.random()),
-            Edit::Delete,
+            Edit::Conflict(Horizon { transaction: random.random(), is_catalog: random.random() }),
+            Edit::Delete { time: 0 },
+            Edit::Delete { time: 77_000 },
         ];
         let mut change = Change::new(random.random());
         for _ in 0..random.random_range(1..4) {

@@ -7,7 +7,7 @@ use fpbtree_engine::key::{Key, Lane, Tail};
 use fpbtree_engine::page::{Entry, Geometry};
 use fpbtree_engine::store::NO_BLOCK;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::{Tree, Verdict};
+use fpbtree_engine::tree::{Manner, Tree, Verdict};
 use std::sync::Barrier;
 use std::thread;
 
@@ -17,7 +17,8 @@ const THREADS: u16 = 3;
 fn insert<L: Lane>(tree: Tree<'_, MemoryStore, L>, lane: L, tail: Tail) -> bool {
     let places = (Key { lane, tail: Tail::first(false) }, Key { lane, tail: Tail::last(false) });
     let entry = Entry { key: lane, tail, child: NO_BLOCK };
-    tree.insert_unique(places, Some(&entry), 90, &mut |_| Verdict::Stop).expect("the insertion succeeds")
+    tree.insert_unique(places, Some(&entry), Manner::filling(90), &mut |_| Verdict::Stop)
+        .expect("the insertion succeeds")
 }
 
 /// Threads race to insert `keys` keys, each in the same order, into an empty tree.
@@ -73,12 +74,12 @@ fn equal_keys_on_many_pages_are_all_looked_at() {
         seen += 1;
         Verdict::Pass
     };
-    assert_eq!(bed.tree().insert_unique(places, None, 90, &mut look), Ok(true));
+    assert_eq!(bed.tree().insert_unique(places, None, Manner::filling(90), &mut look), Ok(true));
     assert_eq!(seen, 200);
     // The last of them stands in the way.
     let entry = Entry { key: 7, tail: Tail::new(false, 9, 9, false), child: NO_BLOCK };
     let last = bed.model.last().expect("there are keys").tail;
     let mut look = |tail: Tail| if tail.position() == last { Verdict::Stop } else { Verdict::Pass };
-    assert_eq!(bed.tree().insert_unique(places, Some(&entry), 90, &mut look), Ok(false));
+    assert_eq!(bed.tree().insert_unique(places, Some(&entry), Manner::filling(90), &mut look), Ok(false));
     bed.check();
 }

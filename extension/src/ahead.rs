@@ -124,10 +124,18 @@ impl Window {
 /// Asks the operating system for a page that is not in shared buffers, or says where there it is.
 ///
 /// # Safety
-/// `rel` is open, with that block. May raise.
+/// `rel` is open. May raise.
 pub unsafe fn prefetch(rel: Relation, block: Block) -> pg_sys::PrefetchBufferResult {
-    // SAFETY: by this function's contract.
-    unsafe { raw::PrefetchBuffer(rel, pg_sys::ForkNumber::MAIN_FORKNUM, block) }
+    let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+    // SAFETY: an open relation.
+    unsafe {
+        // The server raises an error of its own for a block in a file that is not there, and only a damaged page names one.
+        // Whoever reads the page says so.
+        if block >= pg_sys::RELSEG_SIZE && block >= pg_sys::RelationGetNumberOfBlocksInFork(rel, fork) {
+            return pg_sys::PrefetchBufferResult { recent_buffer: server::INVALID_BUFFER, initiated_io: false };
+        }
+        raw::PrefetchBuffer(rel, fork, block)
+    }
 }
 
 /// How far reads in a tablespace may be ahead of their use: not at all if that is switched off.

@@ -16,6 +16,7 @@ use pgrx::pg_sys::{
 
 use crate::ahead::Counts;
 use crate::build;
+use crate::descents::Place;
 use crate::index::{Index, heap_place};
 use crate::keys::{Keyed, tree, with_keys};
 use crate::memory::{free_array, zeroed_array};
@@ -67,6 +68,8 @@ macro_rules! version_1 {
 version_1!(pg_finfo_fpbtree_check_wrapper);
 version_1!(pg_finfo_fpbtree_stats_wrapper);
 version_1!(pg_finfo_fpbtree_stat_prefetch_wrapper);
+version_1!(pg_finfo_fpbtree_stat_hot_wrapper);
+version_1!(pg_finfo_fpbtree_stat_hot_reset_wrapper);
 
 /// Who may ask.
 enum Privilege {
@@ -479,6 +482,51 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_prefetch_wrapper(call: FunctionCall
         let counts = Counts::of_session(index);
         rows.add([counts.requested, counts.cached, counts.used, counts.wasted].map(|n| Datum::from(n as i64)));
         Datum::from(0)
+    }
+}
+
+/// `fpbtree_stat_hot(index)`: one row on how this session's lookups have found the leaves of an index.
+///
+/// # Safety
+/// Called by the server.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn fpbtree_stat_hot_wrapper(call: FunctionCallInfo) -> Datum {
+    // SAFETY: called by the server, as the install script declares.
+    unsafe {
+        let rows = Rows::new(call);
+        let (counts, size) = descents_of(call).counts();
+        rows.add(
+            [counts.hits, counts.misses, counts.stale, counts.evictions, size as u64].map(|n| Datum::from(n as i64)),
+        );
+        Datum::from(0)
+    }
+}
+
+/// `fpbtree_stat_hot_reset(index)`: counts from zero again.
+///
+/// # Safety
+/// Called by the server.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn fpbtree_stat_hot_reset_wrapper(call: FunctionCallInfo) -> Datum {
+    // SAFETY: called by the server, as the install script declares.
+    unsafe {
+        descents_of(call).reset_counts();
+        Datum::from(0)
+    }
+}
+
+/// What is remembered of where the leaves of the index in question are.
+unsafe fn descents_of(call: FunctionCallInfo) -> Place {
+    // SAFETY: called by the server; the index is open while its meta page is looked at.
+    unsafe {
+        let index = Oid::from(argument(call, 0).value() as u32);
+        let rel = open_ours(index, pg_sys::AccessShareLock as LOCKMODE);
+        check_usable(rel);
+        let place = Place::of(Index::build_id(rel));
+        raw::relation_close(rel, pg_sys::AccessShareLock as LOCKMODE);
+        place
     }
 }
 

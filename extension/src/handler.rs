@@ -42,7 +42,7 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     ampredlocks: true,
     amcanparallel: true,
     #[cfg(any(feature = "pg17", feature = "pg18"))]
-    amcanbuildparallel: false,
+    amcanbuildparallel: true,
     amcaninclude: true,
     amusemaintenanceworkmem: false,
     #[cfg(not(feature = "pg15"))]

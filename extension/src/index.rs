@@ -44,6 +44,15 @@ impl Index {
         unsafe { (&raw const (*cached(rel)).index).read_unaligned() }
     }
 
+    /// What the pages of `rel` are known by.
+    ///
+    /// # Safety
+    /// As [`Index::of`].
+    pub unsafe fn build_id(rel: Relation) -> u64 {
+        // SAFETY: as above.
+        unsafe { (&raw const (*cached(rel)).index.geometry.build_id).read_unaligned() }
+    }
+
     /// What is kept of the columns of an index whose keys are byte strings.
     ///
     /// # Safety

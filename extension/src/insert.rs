@@ -1,5 +1,6 @@
 //! Insertion of one heap tuple's entry.
 
+use fpbtree_engine::tree::Manner;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, IndexInfo, IndexUniqueCheck, Relation};
 
@@ -19,24 +20,24 @@ pub unsafe extern "C-unwind" fn aminsert(
     tid: pg_sys::ItemPointer,
     heap: Relation,
     check: IndexUniqueCheck::Type,
-    _unchanged: bool,
+    unchanged: bool,
     _info: *mut IndexInfo,
 ) -> bool {
     // SAFETY: called by the server, with an open index of ours and its columns' values.
     unsafe {
         let index = Index::of(rel);
-        let store = PgStore::for_changes(rel, &index);
+        let store = PgStore::for_insertion(rel, &index, heap);
+        let manner = Manner { fill: options::fillfactor(rel) as usize, adds_version: unchanged };
         let checks = check != IndexUniqueCheck::UNIQUE_CHECK_NO;
         if checks && unique::is_checked(rel, nulls) {
             let row = Newcomer { rel, heap, values, nulls, tid: *tid };
-            return with_keys!(index.shape.lane_kind(), K => row.insert::<K>(&index, &store, check));
+            return with_keys!(index.shape.lane_kind(), K => row.insert::<K>(&index, &store, check, manner));
         }
         if check != IndexUniqueCheck::UNIQUE_CHECK_EXISTING {
             with_keys!(index.shape.lane_kind(), K => {
                 let columns = K::columns(rel, &index);
                 let row = K::row(&columns, rel, values, nulls, tid);
-                let fill = options::fillfactor(rel) as usize;
-                store.expect(tree::<K>(&store, &index, &columns).insert_entry(&K::entry(&row), fill));
+                store.expect(tree::<K>(&store, &index, &columns).insert_entry(&K::entry(&row), manner));
             });
         }
         // What is not checked is unique.

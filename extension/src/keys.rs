@@ -158,13 +158,16 @@ macro_rules! keyed {
                 tid: *const ItemPointerData,
             ) -> ($lane, Tail) {
                 let columns = shape.columns();
-                let mut images = [None; KeyShape::MAX_COLUMNS];
-                for (c, image) in images.iter_mut().enumerate().take(columns.len()) {
-                    // SAFETY: the server gives a value and a null flag for each column; a value that is not NULL is of the
-                    // column's type.
-                    *image = unsafe { (!*nulls.add(c)).then(|| column::image(columns[c].ty, *values.add(c))) };
-                }
-                let packed = shape.pack(&images[..columns.len()]);
+                // SAFETY: the server gives a value and a null flag for each column; a value that is not NULL is of the
+                // column's type.
+                let image = |c: usize| unsafe { (!*nulls.add(c)).then(|| column::image(columns[c].ty, *values.add(c))) };
+                let packed = if columns.len() == 1 {
+                    shape.pack(&[image(0)])
+                } else {
+                    let mut images = [None; KeyShape::MAX_COLUMNS];
+                    (0..columns.len()).for_each(|c| images[c] = image(c));
+                    shape.pack(&images[..columns.len()])
+                };
                 // SAFETY: by this function's contract.
                 ($lane::from_u128(packed.lane), unsafe { tail(rel, packed.rank, packed.negative, tid) })
             }

@@ -12,6 +12,8 @@ mod build;
 mod codec;
 mod column;
 mod cost;
+mod dead;
+mod descents;
 mod exact;
 #[cfg(feature = "pg18")]
 mod explain;

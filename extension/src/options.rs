@@ -15,7 +15,11 @@ const LEAST_FILLFACTOR: i32 = 10;
 const OF_TABLESPACE: i32 = -1;
 const MOST_DISTANCE: i32 = crate::ahead::MOST_DISTANCE as i32;
 
+/// Memory for remembering where leaves are, in kB: enough for the indexes of a billion rows' keys of 4 bytes.
+const DEFAULT_DESCENT_CACHE: i32 = 32 << 10;
+
 static PREFETCH: GucSetting<bool> = GucSetting::<bool>::new(true);
+static DESCENT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_DESCENT_CACHE);
 static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
 
 /// How far reads may be ahead.
@@ -98,6 +102,16 @@ fn register_settings() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_int_guc(
+        c"fpbtree.descent_cache_size",
+        c"Sets the memory in which a session remembers where the leaves of fpbtree indexes are.",
+        c"A lookup goes to a leaf that is remembered without passing the pages above it. 0 turns this off.",
+        &DESCENT_CACHE_SIZE,
+        0,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::UNIT_KB,
+    );
     // SAFETY: at library load, after our settings are known.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"fpbtree".as_ptr()) };
 }
@@ -125,6 +139,12 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
 unsafe fn options(rel: Relation) -> Option<&'static Options> {
     // SAFETY: rd_options is null or what `amoptions` made; it is looked at before anything can change it.
     unsafe { (*rel).rd_options.cast::<Options>().as_ref() }
+}
+
+/// Bytes in which a process may remember where leaves are.
+#[inline]
+pub fn descent_cache_size() -> usize {
+    DESCENT_CACHE_SIZE.get() as usize * 1024
 }
 
 /// How far reads may be ahead, by the session's settings and the index's; `None` if not at all.

@@ -10,9 +10,11 @@ use core::fmt;
 
 use pgrx::pg_sys::{
     self, BlockNumber, Buffer, Datum, FmgrInfo, ForkNumber, IndexBuildCallback, IndexInfo, LOCKMODE, Oid, Relation,
-    Size, Snapshot, XLogRecPtr,
+    Size, Snapshot, TableScanDesc, XLogRecPtr,
 };
 use pgrx::{PgLogLevel, PgSqlErrorCode};
+
+use fpbtree_engine::simd;
 
 /// Which file a relation is stored in.
 #[cfg(feature = "pg15")]
@@ -84,6 +86,12 @@ pub mod raw {
             cleanup: bool,
             buffer: *mut Buffer,
         ) -> pg_sys::XLogRedoAction::Type;
+        #[cfg(feature = "pg15")]
+        fn ResolveRecoveryConflictWithSnapshot(horizon: pg_sys::TransactionId, locator: FileLocator);
+        #[cfg(not(feature = "pg15"))]
+        fn ResolveRecoveryConflictWithSnapshot(horizon: pg_sys::TransactionId, is_catalog: bool, locator: FileLocator);
+        pub fn ReadNextFullTransactionId() -> pg_sys::FullTransactionId;
+        pub fn GlobalVisCheckRemovableFullXid(rel: Relation, time: pg_sys::FullTransactionId) -> bool;
         pub fn gistGetFakeLSN(rel: Relation) -> XLogRecPtr;
         pub static wal_consistency_checking: *const bool;
         pub fn log_newpage_buffer(buffer: Buffer, standard: bool) -> XLogRecPtr;
@@ -140,6 +148,9 @@ pub mod raw {
             all_dead: *mut bool,
         ) -> bool;
 
+        // Waiting for other processes.
+        pub fn ConditionVariableSleep(variable: *mut pg_sys::ConditionVariable, wait_event: u32);
+
         // Memory and functions.
         pub fn palloc(size: Size) -> *mut c_void;
         pub fn palloc0(size: Size) -> *mut c_void;
@@ -178,6 +189,24 @@ pub mod raw {
         pub fn bttranslatestrategy(strategy: pg_sys::StrategyNumber, family: Oid) -> pg_sys::CompareType::Type;
         #[cfg(feature = "pg18")]
         pub fn bttranslatecmptype(compare: pg_sys::CompareType::Type, family: Oid) -> pg_sys::StrategyNumber;
+    }
+
+    /// Waits for, or cancels, a standby's readers that are as old as `horizon`, and where `is_catalog` its logical
+    /// decoding.
+    ///
+    /// # Safety
+    /// In redo, with nothing locked.
+    pub unsafe fn resolve_conflict(horizon: u32, is_catalog: bool, locator: FileLocator) {
+        let horizon = pg_sys::TransactionId::from(horizon);
+        // SAFETY: the server's function, with its signature of this version.
+        unsafe {
+            #[cfg(feature = "pg15")]
+            let _ = is_catalog;
+            #[cfg(feature = "pg15")]
+            ResolveRecoveryConflictWithSnapshot(horizon, locator);
+            #[cfg(not(feature = "pg15"))]
+            ResolveRecoveryConflictWithSnapshot(horizon, is_catalog, locator);
+        }
     }
 
     /// What VACUUM does between two pages: a cancel, or its cost-based sleep.
@@ -378,6 +407,16 @@ pub unsafe fn page(buffer: Buffer) -> *mut u8 {
     }
 }
 
+/// Asks the hardware for a shared buffer's header and for bytes of the page in it. It need not be pinned.
+pub fn expect_page(buffer: Buffer, bytes: impl IntoIterator<Item = usize>) {
+    // SAFETY: the server's own arrays, of which addresses are made and nothing is read.
+    unsafe {
+        simd::prefetch(pg_sys::BufferDescriptors.wrapping_add(buffer as usize - 1).cast());
+        let page = page(buffer);
+        bytes.into_iter().for_each(|at| simd::prefetch(page.wrapping_add(at)));
+    }
+}
+
 /// `PageSetLSN`.
 ///
 /// # Safety
@@ -419,6 +458,24 @@ pub unsafe fn needs_wal(rel: Relation) -> bool {
         let file_is_new = created_here || first != INVALID_SUBTRANSACTION;
         let replicated = pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as c_int;
         is_permanent(rel) && (replicated || !file_is_new)
+    }
+}
+
+/// `RelationIsAccessibleInLogicalDecoding`: whether logical decoding reads the table as it was. No table that can have
+/// an index of ours is one of the server's own catalogs.
+///
+/// # Safety
+/// `table` is open.
+pub unsafe fn is_catalog(table: Relation) -> bool {
+    // SAFETY: by this function's contract; tables and materialized views have these options, or none.
+    unsafe {
+        let kind = (*(*table).rd_rel).relkind as u8;
+        let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>();
+        pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_LOGICAL as c_int
+            && needs_wal(table)
+            && matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW)
+            && !options.is_null()
+            && (*options).user_catalog_table
     }
 }
 
@@ -494,8 +551,8 @@ pub unsafe fn count_index_scan(rel: Relation) {
     }
 }
 
-/// `table_index_build_scan`: calls back for every heap tuple the index must have, and returns how many heap tuples
-/// there are.
+/// `table_index_build_scan`: calls back for every heap tuple the index must have, of the whole table or of a share in a
+/// parallel scan of it, and returns how many heap tuples there were.
 ///
 /// # Safety
 /// As `ambuild` is called; `state` is what `callback` expects. May raise, and runs user code.
@@ -503,15 +560,18 @@ pub unsafe fn table_index_build_scan(
     heap: Relation,
     index: Relation,
     info: *mut IndexInfo,
+    progress: bool,
     callback: IndexBuildCallback,
     state: *mut c_void,
+    share: Option<TableScanDesc>,
 ) -> f64 {
     // SAFETY: the header's inline function; every table method has this callback.
     unsafe {
         let Some(scan) = (*(*heap).rd_tableam).index_build_range_scan else {
             unreachable!("a table access method without index_build_range_scan")
         };
-        scan(heap, index, info, true, false, true, 0, INVALID_BLOCK, callback, state, core::ptr::null_mut())
+        let share = share.unwrap_or(core::ptr::null_mut());
+        scan(heap, index, info, true, false, progress, 0, INVALID_BLOCK, callback, state, share)
     }
 }
 

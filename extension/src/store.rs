@@ -7,13 +7,17 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use fpbtree_engine::change::{Change, MOST_BLOCKS};
 use fpbtree_engine::page::{self, LINE, LogKind, Ranges};
 use fpbtree_engine::simd;
-use fpbtree_engine::store::{Block, Error, Mode, PAGE_SIZE, PageBytes, PageStore, ROOT, Result};
+use fpbtree_engine::store::{
+    Block, Error, Horizon, Marks, Mode, PAGE_SIZE, PageBytes, PageStore, ROOT, Result, Search, Seen, Suspect,
+};
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
-use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, Relation, Snapshot, XLogRecPtr};
+use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot, XLogRecPtr};
 
+use crate::dead;
+use crate::descents::{self, Place};
 use crate::index::{self, Index};
 use crate::server::{self, Name, raw};
-use crate::wal;
+use crate::{options, wal};
 
 const _: () = assert!(PAGE_SIZE == pg_sys::BLCKSZ as usize);
 // Redo adds the index of a block to its record as one byte, and generic records hold no more blocks than this.
@@ -54,6 +58,10 @@ pub struct PgStore {
     blocks: Cell<Block>,
     snapshot: Cell<Snapshot>,
     log: Cell<Option<LogKind>>,
+    /// The table, if entries are inserted for its rows.
+    heap: Relation,
+    /// What is remembered of where its leaves are.
+    descents: Cell<Option<Place>>,
     /// Pages this store has locked, so that damaged links cannot make it wait for itself.
     locked: [Cell<Buffer>; MOST_LOCKED],
     locked_count: Cell<usize>,
@@ -73,6 +81,8 @@ impl PgStore {
             blocks: Cell::new(0),
             snapshot: Cell::new(snapshot),
             log: Cell::new(None),
+            heap: core::ptr::null_mut(),
+            descents: Cell::new(None),
             locked: [const { Cell::new(server::INVALID_BUFFER) }; MOST_LOCKED],
             locked_count: Cell::new(0),
         }
@@ -87,6 +97,15 @@ impl PgStore {
         let store = unsafe { PgStore::new(rel, core::ptr::null_mut()) };
         store.log.set(Some(index.log));
         store
+    }
+
+    /// The same, for rows of `heap`.
+    ///
+    /// # Safety
+    /// As [`new`](PgStore::new); the same goes for `heap`.
+    pub unsafe fn for_insertion(rel: Relation, index: &Index, heap: Relation) -> PgStore {
+        // SAFETY: by this function's contract.
+        PgStore { heap, ..unsafe { PgStore::for_changes(rel, index) } }
     }
 
     /// The index.
@@ -186,6 +205,17 @@ impl PgStore {
         Some(slot.buffer)
     }
 
+    /// What is remembered of where leaves are.
+    #[inline]
+    fn descents(&self) -> Place {
+        self.descents.get().unwrap_or_else(|| {
+            // SAFETY: an open relation. Its meta page may be read.
+            let place = Place::of(unsafe { Index::build_id(self.rel) });
+            self.descents.set(Some(place));
+            place
+        })
+    }
+
     /// Pins the page the ordinary way and remembers where it is.
     fn read(&self, block: Block) -> Buffer {
         // SAFETY: an existing block of an open relation; a slot of the table, as above.
@@ -215,7 +245,7 @@ impl PgStore {
             // SAFETY: pinned above. Whoever holds the lock has a use for the page, so it is not waited for.
             if unsafe { raw::ConditionalLockBuffer(buffer) } {
                 let bytes = self.bytes(buffer);
-                if page::reusable(bytes) {
+                if page::reusable(bytes) && self.is_past(page::deleted_at(bytes)) {
                     self.note_locked(buffer);
                     return Some(buffer);
                 }
@@ -366,6 +396,18 @@ impl PageStore for PgStore {
         unsafe { raw::RecordFreeIndexPage(self.rel, block) };
     }
 
+    fn now(&self) -> u64 {
+        // SAFETY: no arguments.
+        unsafe { raw::ReadNextFullTransactionId().value }
+    }
+
+    fn is_past(&self, time: u64) -> bool {
+        // Whoever is on the way down the tree and holds locks has a snapshot, or is the only VACUUM.
+        // SAFETY: no relation stands for whichever is looked at longest.
+        time == 0
+            || unsafe { raw::GlobalVisCheckRemovableFullXid(core::ptr::null_mut(), FullTransactionId { value: time }) }
+    }
+
     fn block_count(&self) -> Block {
         // SAFETY: an open relation.
         let blocks = unsafe { raw::RelationGetNumberOfBlocksInFork(self.rel, MAIN_FORKNUM) };
@@ -449,6 +491,45 @@ impl PageStore for PgStore {
             raw::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), block);
             index::note_leaf(self.rel, block);
         }
+    }
+
+    fn find_dead(&self, leaf: Buffer, suspects: &mut [Suspect], search: Search) -> Option<Horizon> {
+        let heap = self.heap;
+        // SAFETY: an open relation and its table, and an exclusively locked leaf.
+        unsafe {
+            // Generic records cannot tell a standby whom they are in the way of.
+            if heap.is_null() || server::needs_wal(self.rel) && self.log_kind() == LogKind::Generic {
+                return None;
+            }
+            dead::find(self.rel, heap, self.block(leaf), suspects, search)
+        }
+    }
+
+    #[inline]
+    fn seen_leaf(&self, mark: u64) -> Option<Seen<Buffer>> {
+        if options::descent_cache_size() == 0 {
+            descents::forget_all();
+            return None;
+        }
+        self.descents().find(mark)
+    }
+
+    #[inline]
+    fn pin_seen(&self, seen: &Seen<Buffer>) -> Result<Buffer> {
+        // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
+        unsafe {
+            let is_likely = self.locked().is_empty() && !descents::is_ordinary_turn();
+            if is_likely && raw::ReadRecentBuffer(server::locator(self.rel), MAIN_FORKNUM, seen.block, seen.pin) {
+                server::count_buffer_hit(self.rel);
+                return Ok(seen.pin);
+            }
+        }
+        self.pin(seen.block)
+    }
+
+    fn note_leaf(&self, pin: Buffer, marks: Option<Marks>, stale: Option<&Seen<Buffer>>) {
+        let Some(place) = self.descents.get() else { return };
+        place.learn((self.block(pin), pin), marks, stale.map(|stale| stale.from), || self.block_count());
     }
 
     fn likely_leaf(&self) -> Option<Block> {

@@ -4,7 +4,7 @@ use core::ffi::CStr;
 
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::page::Entry;
-use fpbtree_engine::tree::Verdict;
+use fpbtree_engine::tree::{Manner, Verdict};
 use pgrx::PgSqlErrorCode::{ERRCODE_INTERNAL_ERROR, ERRCODE_UNIQUE_VIOLATION};
 use pgrx::pg_sys::{
     self, Datum, IndexUniqueCheck, ItemPointerData, Relation, SnapshotData, SnapshotType, TransactionId,
@@ -12,7 +12,6 @@ use pgrx::pg_sys::{
 
 use crate::index::{Index, heap_tid};
 use crate::keys::{Keyed, tree};
-use crate::options;
 use crate::server::{self, Name, raw};
 use crate::store::PgStore;
 use crate::tuple::Tuple;
@@ -61,7 +60,13 @@ impl Newcomer {
     ///
     /// # Safety
     /// Called by `aminsert`, with its arguments. May raise, and waits for other transactions.
-    pub unsafe fn insert<K: Keyed>(&self, index: &Index, store: &PgStore, check: IndexUniqueCheck::Type) -> bool {
+    pub unsafe fn insert<K: Keyed>(
+        &self,
+        index: &Index,
+        store: &PgStore,
+        check: IndexUniqueCheck::Type,
+        manner: Manner,
+    ) -> bool {
         // SAFETY: by this function's contract.
         unsafe {
             let columns = K::columns(self.rel, index);
@@ -73,11 +78,10 @@ impl Newcomer {
             let entry = K::entry(&row);
             let again = check == IndexUniqueCheck::UNIQUE_CHECK_EXISTING;
             let partial = check == IndexUniqueCheck::UNIQUE_CHECK_PARTIAL;
-            let fill = options::fillfactor(self.rel) as usize;
             let mut unique = true;
             loop {
                 let (mut obstacle, mut found) = (None, false);
-                let done = store.expect(tree.insert_unique(around, (!again).then_some(&entry), fill, &mut |tail| {
+                let done = store.expect(tree.insert_unique(around, (!again).then_some(&entry), manner, &mut |tail| {
                     if again && same_row(tail, &self.tid) {
                         found = true;
                         return Verdict::Pass;
@@ -197,34 +201,55 @@ impl<K: Keyed> Watch<K> {
         Watch { beyond: K::FIRST, any: false }
     }
 
-    /// Sees the next entry, of a live row; raises the error if it has the key of the one before.
+    /// Sees the next entry, of a live row; says whether it has the key of the one before and may not have it.
     ///
     /// # Safety
-    /// `rel` and `heap` are the open index and table. May raise.
-    pub unsafe fn see(&mut self, rel: Relation, heap: Relation, columns: &K::Columns, entry: &Entry<'_, K>) {
+    /// `rel` is the open index. May raise.
+    pub unsafe fn repeats(&mut self, rel: Relation, columns: &K::Columns, entry: &Entry<'_, K>) -> bool {
         let order = K::order(columns);
-        if self.any && K::compare_entry(K::lend(&self.beyond, order), entry).is_gt() {
-            // SAFETY: by this function's contract; the arrays have room for every column an index can have.
-            unsafe {
-                let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
-                let mut nulls = [true; pg_sys::INDEX_MAX_KEYS as usize];
-                let mut tuple = Tuple::new(pg_sys::CurrentMemoryContext);
-                if let Some(formed) = K::index_tuple(columns, entry, &mut tuple) {
-                    let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
-                    pg_sys::index_deform_tuple(formed, (*rel).rd_att, values, nulls);
-                }
-                if is_checked(rel, nulls.as_ptr()) {
-                    refuse_build(rel, heap, values.as_ptr(), nulls.as_ptr());
-                }
-                tuple.end();
-            }
-        }
+        let equal = self.any && K::compare_entry(K::lend(&self.beyond, order), entry).is_gt();
         self.any = K::beyond(columns, entry, &mut self.beyond).is_some();
+        // SAFETY: by this function's contract.
+        equal && unsafe { with_values(rel, columns, entry, |_, nulls| is_checked(rel, nulls)) }
     }
 }
 
+/// Runs `use_values` with the values of an entry, and which of them are NULL.
+unsafe fn with_values<K: Keyed, T>(
+    rel: Relation,
+    columns: &K::Columns,
+    entry: &Entry<'_, K>,
+    use_values: impl FnOnce(*const Datum, *const bool) -> T,
+) -> T {
+    // SAFETY: by the caller's contract; the arrays have room for every column an index can have.
+    unsafe {
+        let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
+        let mut nulls = [true; pg_sys::INDEX_MAX_KEYS as usize];
+        let mut tuple = Tuple::new(pg_sys::CurrentMemoryContext);
+        if let Some(formed) = K::index_tuple(columns, entry, &mut tuple) {
+            pg_sys::index_deform_tuple(formed, (*rel).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+        }
+        let used = use_values(values.as_ptr(), nulls.as_ptr());
+        tuple.end();
+        used
+    }
+}
+
+/// Raises the error of a build about an entry that [repeats](Watch::repeats) a key.
+///
+/// # Safety
+/// `rel` and `heap` are the open index and table.
 #[cold]
-unsafe fn refuse_build(rel: Relation, heap: Relation, values: *const Datum, nulls: *const bool) -> ! {
+pub unsafe fn refuse_build<K: Keyed>(rel: Relation, heap: Relation, columns: &K::Columns, entry: &Entry<'_, K>) -> ! {
+    // SAFETY: by this function's contract.
+    unsafe {
+        with_values(rel, columns, entry, |values, nulls| -> () { refuse_values(rel, heap, values, nulls) });
+    }
+    unreachable!("an error was raised and returned")
+}
+
+#[cold]
+unsafe fn refuse_values(rel: Relation, heap: Relation, values: *const Datum, nulls: *const bool) -> ! {
     // SAFETY: by the caller's contract.
     unsafe {
         let key = raw::BuildIndexValueDescription(rel, values, nulls);

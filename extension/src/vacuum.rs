@@ -5,9 +5,9 @@ use core::ffi::c_void;
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::page::KeySpace;
 use fpbtree_engine::scan::{Direction, Everything};
-use fpbtree_engine::store::{Block, NO_BLOCK, PageStore};
-use fpbtree_engine::tree::Tree;
+use fpbtree_engine::store::{Block, PageStore, ROOT};
 use fpbtree_engine::tree::verify::BlockSet;
+use fpbtree_engine::tree::{Inquest, Tree};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVacuumInfo, Relation};
 
@@ -17,6 +17,10 @@ use crate::keys::{Keyed, tree, with_keys};
 use crate::memory::{allocate, free, free_array, zeroed_array};
 use crate::server::raw;
 use crate::store::PgStore;
+
+/// Words of memory in which rows are asked about at a time: for each block of the index, and at most (2 MB).
+const WORDS_A_BLOCK: usize = 1024;
+const MOST_WORDS: usize = 1 << 18;
 
 /// The `ambulkdelete` callback: one pass in key order, then a look at the pages it did not meet.
 #[pg_guard]
@@ -59,17 +63,23 @@ unsafe fn pass<K: KeySpace>(
         let leaves: *mut LeavesAhead<K> = allocate(pg_sys::CurrentMemoryContext, 1, true);
         LeavesAhead::begin(leaves, ahead::distance(rel, ahead::tablespace(rel), true));
         let (mut counts, mut misses) = (Counts::default(), ahead::misses());
-        let done = store.expect(tree.vacuum(is_dead, &mut |block, next, place| {
+        let rows = zeroed_array::<u64>((blocks as usize * WORDS_A_BLOCK).min(MOST_WORDS));
+        let mut come_to = |block, _, place: &K::Kept| {
+            raw::delay_vacuum();
+            let missed = core::mem::replace(&mut misses, ahead::misses()) != misses;
+            let forward = Direction::Forward;
+            (*leaves).come_to(block, missed, tree, &Everything, forward, place, rel, &mut counts);
+            misses = ahead::misses();
+        };
+        let mut visit = |block| {
             met.add(block);
             // The root as the only leaf is visited locked.
-            if next != NO_BLOCK {
+            if block != ROOT {
                 raw::delay_vacuum();
-                let missed = core::mem::replace(&mut misses, ahead::misses()) != misses;
-                let forward = Direction::Forward;
-                (*leaves).come_to(block, missed, tree, &Everything, forward, place, rel, &mut counts);
-                misses = ahead::misses();
             }
-        }));
+        };
+        let done = store.expect(tree.vacuum(&mut Inquest::new(rows), is_dead, &mut come_to, &mut visit));
+        free_array(rows);
         (*leaves).close(&mut counts);
         counts.add_to_session((*rel).rd_id);
         free(leaves);
@@ -81,7 +91,7 @@ unsafe fn pass<K: KeySpace>(
         stats.estimated_count = false;
         stats.num_index_tuples = done.entries as f64;
         stats.tuples_removed += done.removed as f64;
-        stats.pages_newly_deleted += done.deleted_pages as u32;
+        stats.pages_newly_deleted += (done.deleted_pages + done.folded_pages) as u32;
         stats.pages_deleted = stats.pages_free;
         free_array(words);
     }

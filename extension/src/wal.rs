@@ -7,16 +7,16 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::CString;
 
 use fpbtree_engine::change::{Change, Kind, MOST_BLOCKS, Part};
-use fpbtree_engine::page::{self, LogKind};
-use fpbtree_engine::store::PageBytes;
-use pgrx::PgSqlErrorCode::{ERRCODE_INDEX_CORRUPTED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
+use fpbtree_engine::page::{self, LINE, LogKind};
+use fpbtree_engine::store::{Horizon, PageBytes};
+use pgrx::PgSqlErrorCode::{ERRCODE_INDEX_CORRUPTED, ERRCODE_INTERNAL_ERROR, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, BlockNumber, Buffer, DecodedBkpBlock, ReadBufferMode, Relation, RmgrData, StringInfo, XLogReaderState,
-    XLogRecPtr, XLogRedoAction,
+    self, BlockNumber, Buffer, DecodedBkpBlock, HotStandbyState, ReadBufferMode, Relation, RmgrData, StringInfo,
+    XLogReaderState, XLogRecPtr, XLogRedoAction,
 };
 
-use crate::server::{self, INVALID_BUFFER, Name, raw};
+use crate::server::{self, FileLocator, INVALID_BUFFER, Name, raw};
 
 /// Our resource manager's number: the one for experiments, until one is reserved.
 const MANAGER: u8 = pg_sys::RM_EXPERIMENTAL_ID as u8;
@@ -135,33 +135,116 @@ impl Record {
         unsafe { &*(*(*self.0).record).blocks.as_ptr().add(id as usize) }
     }
 
-    /// A block's part. None if the record has the whole page in its place, or if it cannot be read.
-    fn part(self, id: u8) -> Option<Part> {
+    /// Which file a block is in.
+    fn locator(self, id: u8) -> FileLocator {
+        #[cfg(feature = "pg15")]
+        return self.block(id).rnode;
+        #[cfg(not(feature = "pg15"))]
+        return self.block(id).rlocator;
+    }
+
+    /// A block's part as it is in the record. None if the record has the whole page in its place.
+    fn bytes(self, id: u8) -> Option<&'static [u8]> {
         let mut length = 0;
         // SAFETY: as above.
-        let bytes = unsafe {
+        unsafe {
             let data = raw::XLogRecGetBlockData(self.0, id, &mut length);
-            (!data.is_null()).then(|| core::slice::from_raw_parts(data.cast::<u8>(), length))?
-        };
-        Part::decode(self.kind()?, bytes)
+            (!data.is_null()).then(|| core::slice::from_raw_parts(data.cast::<u8>(), length))
+        }
+    }
+
+    /// A block's part. None if the record has the whole page in its place, or if it cannot be read.
+    fn part(self, id: u8) -> Option<Part> {
+        Part::decode(self.kind()?, self.bytes(id)?)
     }
 }
 
 /// `rm_redo`: makes a change again. A page that entries are taken from is waited for until nobody pins it, before
 /// anything else is locked: so that an index-only scan on a standby is done with its copy. An error in recovery ends the
 /// process, so nothing has to be dropped.
-#[pg_guard]
+///
+/// It is called for each record, so it does without pgrx's guard, which saves the state of the processor each time: the
+/// server's errors pass, and a panic becomes one here.
 unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
     let record = Record(record);
+    if std::panic::catch_unwind(|| (foresee(record), redo_record(record))).is_err() {
+        server::raise(ERRCODE_INTERNAL_ERROR, format_args!("redo of an fpbtree record panicked"), None, None);
+    }
+}
+
+/// How many records before its own a page's first lines are asked for; the node that it is to change, at half of that.
+const FORESEEN: usize = 4;
+/// Bytes at a page's front that redo reads: its header and its in-page root, which says where the nodes are.
+const FRONT: usize = 8 * LINE;
+
+/// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages that
+/// it misses, and noted in which buffers the others are.
+fn foresee(record: Record) {
+    // SAFETY: the server's queue, which this process alone reads; records stay in it until they are redone.
+    unsafe {
+        let mut coming = (*(*record.0).record).next;
+        for distance in 1..=FORESEEN {
+            let Some(next) = coming.as_ref() else { return };
+            if next.header.xl_rmid == MANAGER && next.max_block_id == 0 {
+                foresee_block(next.header.xl_info, &*next.blocks.as_ptr(), distance > FORESEEN / 2);
+            }
+            coming = next.next;
+        }
+    }
+}
+
+/// # Safety
+/// A decoded record's block.
+unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
+    if block.prefetch_buffer <= INVALID_BUFFER {
+        return;
+    }
+    if is_far {
+        return server::expect_page(block.prefetch_buffer, (0..FRONT).step_by(LINE));
+    }
+    if let Some(kind) = Kind::of(info >> KIND_SHIFT).filter(|_| block.has_data) {
+        // SAFETY: by this function's contract. Shared buffers are memory always; what is in this one is only a hint.
+        unsafe {
+            let bytes = core::slice::from_raw_parts(block.data.cast::<u8>(), block.data_len.into());
+            Part::foresee(kind, bytes, &*server::page(block.prefetch_buffer).cast::<PageBytes>());
+        }
+    }
+}
+
+fn redo_record(record: Record) {
+    match record.kind().filter(|kind| kind.is_insertion()) {
+        Some(kind) => redo_insertion(record, kind),
+        None => redo_parts(record),
+    }
+}
+
+/// An insertion has one page, of which nothing is taken away.
+fn redo_insertion(record: Record, kind: Kind) {
+    // SAFETY: the one block of the record, which is redone once.
+    unsafe {
+        let (action, buffer) = open(record, 0, false);
+        if action == XLogRedoAction::BLK_NEEDS_REDO {
+            redo_page(record, 0, buffer, |page| {
+                record.bytes(0).is_some_and(|bytes| Part::redo_insertion(kind, bytes, page))
+            });
+        }
+        release(buffer);
+    }
+}
+
+fn redo_parts(record: Record) {
     let mut buffers = [INVALID_BUFFER; MOST_BLOCKS];
     let mut is_done = [false; MOST_BLOCKS];
     let parts: [Option<Part>; MOST_BLOCKS] = core::array::from_fn(|id| {
         let id = id as u8;
         if id < record.blocks() { record.part(id) } else { None }
     });
+    let kind = record.kind();
+    if let Some(horizon) = parts[0].as_ref().filter(|_| kind == Some(Kind::Delete)).and_then(Part::horizon) {
+        resolve(record, horizon);
+    }
     // A page that is deleted is empty, and its neighbour keeps what it has.
-    let is_unlink = record.kind() == Some(Kind::Unlink);
-    let takes_away = |id: usize| !is_unlink && parts[id].as_ref().is_some_and(Part::takes_entries_away);
+    let takes_away = |id: usize| kind != Some(Kind::Unlink) && parts[id].as_ref().is_some_and(Part::takes_entries_away);
     for waits in [true, false] {
         for id in (0..record.blocks() as usize).filter(|&id| takes_away(id) == waits) {
             // SAFETY: a block of the record, which is redone once.
@@ -175,17 +258,45 @@ unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
     for id in (0..record.blocks() as usize).filter(|&id| !is_done[id]) {
         // SAFETY: pinned and exclusively locked above.
         unsafe {
-            let page = &mut *server::page(buffers[id]).cast::<PageBytes>();
-            if !parts[id].as_ref().is_some_and(|part| part.redo(page)) {
-                fail(record, id as u8);
-            }
-            server::set_lsn(page.as_mut_ptr(), (*record.0).EndRecPtr);
-            raw::MarkBufferDirty(buffers[id]);
+            redo_page(record, id as u8, buffers[id], |page| parts[id].as_ref().is_some_and(|part| part.redo(page)));
         }
     }
-    for buffer in buffers.into_iter().filter(|&buffer| buffer != INVALID_BUFFER) {
+    for buffer in buffers {
         // SAFETY: pinned and locked above.
+        unsafe { release(buffer) };
+    }
+}
+
+/// # Safety
+/// The buffer of a block of the record, which is pinned and exclusively locked.
+unsafe fn redo_page(record: Record, id: u8, buffer: Buffer, redo: impl FnOnce(&mut PageBytes) -> bool) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let page = &mut *server::page(buffer).cast::<PageBytes>();
+        if !redo(page) {
+            fail(record, id);
+        }
+        server::set_lsn(page.as_mut_ptr(), (*record.0).EndRecPtr);
+        raw::MarkBufferDirty(buffer);
+    }
+}
+
+/// # Safety
+/// A buffer that is pinned and locked, or none.
+unsafe fn release(buffer: Buffer) {
+    if buffer != INVALID_BUFFER {
+        // SAFETY: by this function's contract.
         unsafe { raw::UnlockReleaseBuffer(buffer) };
+    }
+}
+
+/// Lets no reader of a standby go on that may see rows whose entries are about to be removed.
+fn resolve(record: Record, horizon: Horizon) {
+    // SAFETY: the server's state, and the record that is being redone, of which nothing is locked yet.
+    unsafe {
+        if pg_sys::standbyState >= HotStandbyState::STANDBY_SNAPSHOT_PENDING {
+            raw::resolve_conflict(horizon.transaction, horizon.is_catalog, record.locator(0));
+        }
     }
 }
 

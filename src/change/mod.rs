@@ -8,7 +8,7 @@ pub use record::{Decoded, Kind, Part};
 
 use crate::key::{Key, Tail};
 use crate::page::{Cell, PageMut, Position, Ranges};
-use crate::store::{Block, PageBytes};
+use crate::store::{Block, Horizon, PageBytes};
 
 /// Most pages one change may touch: the limit of the server's generic records.
 pub const MOST_BLOCKS: usize = 4;
@@ -82,6 +82,8 @@ pub enum Edit<'a> {
     },
     /// Entries of many in-page nodes are removed; the nodes in descending order.
     Purge(&'a [(u8, u64)]),
+    /// What is removed of the page was in the way of nobody but readers as old as this. It does nothing to the page.
+    Conflict(Horizon),
     /// An inner entry points to another child.
     SetChild {
         /// The entry.
@@ -98,7 +100,10 @@ pub enum Edit<'a> {
     /// The page is or is no longer split without its parent knowing.
     SetIncomplete(bool),
     /// The page is deleted.
-    Delete,
+    Delete {
+        /// When, of an inner page, as the store tells the time; 0 of a leaf.
+        time: u64,
+    },
 }
 
 /// What happens to up to four pages, atomically. `P` names a page: a pin on the way forward, a block in a log.
@@ -114,7 +119,12 @@ impl<'a, P: Copy> Change<'a, P> {
     /// A change that does nothing yet, of which `first` is the first page in lock order.
     #[inline(always)]
     pub fn new(first: P) -> Self {
-        Change { blocks: [first; MOST_BLOCKS], block_count: 1, edits: [(0, Edit::Delete); MOST_EDITS], edit_count: 0 }
+        Change {
+            blocks: [first; MOST_BLOCKS],
+            block_count: 1,
+            edits: [(0, Edit::SetIncomplete(false)); MOST_EDITS],
+            edit_count: 0,
+        }
     }
 
     /// Adds an edit of the page named last.
@@ -163,14 +173,16 @@ impl<'a, P: Copy> Change<'a, P> {
 }
 
 /// Applies edits to a page one after the other, as far as they fit it. Whether all did.
-fn redo<'a>(mut edits: impl Iterator<Item = Edit<'a>>, bytes: &mut PageBytes) -> bool {
-    let mut ranges = Ranges::new();
-    edits.all(|edit| match edit {
+fn redo<'a>(edits: impl IntoIterator<Item = Edit<'a>>, bytes: &mut PageBytes) -> bool {
+    // Nobody asks for them.
+    let mut ranges = Ranges::whole();
+    edits.into_iter().all(|edit| match edit {
         Edit::New(image) | Edit::Image(image) => {
             PageMut::replace(bytes, image, &mut ranges);
             true
         }
         edit => PageMut::open(bytes, &mut ranges).is_some_and(|mut page| {
+            page.expect();
             let fits = fits(&edit, &page);
             if fits {
                 make(&edit, &mut page);
@@ -191,7 +203,7 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
 /// Makes an edit of a page that stays what it is.
 fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) {
     match *edit {
-        Edit::New(_) | Edit::Image(_) => {}
+        Edit::New(_) | Edit::Image(_) | Edit::Conflict(_) => {}
         Edit::Insert { place, lane, tail, child, cell } => page.insert(place, lane, tail, child, cell),
         Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
         Edit::Balance { left } => page.balance(left),
@@ -206,7 +218,7 @@ fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) {
         Edit::SetRight(block) => page.set_right(block),
         Edit::SetLow(key) => page.set_low(key),
         Edit::SetIncomplete(incomplete) => page.set_incomplete(incomplete),
-        Edit::Delete => page.delete(),
+        Edit::Delete { time } => page.delete(time),
     }
 }
 

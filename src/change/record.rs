@@ -4,8 +4,8 @@
 
 use super::{Change, Edit, MOST_BLOCKS, MOST_EDITS, redo};
 use crate::key::{Key, Tail};
-use crate::page::{Cell, Position};
-use crate::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes};
+use crate::page::{Cell, Position, foresee_node};
+use crate::store::{Block, Horizon, NO_BLOCK, PAGE_SIZE, PageBytes};
 use core::fmt;
 
 /// What a record is of, in four bits: they say how its parts are to be read.
@@ -26,13 +26,15 @@ pub enum Kind {
     Vacuum = 6,
     /// A page is deleted.
     Unlink = 7,
+    /// Entries are removed to make room, because nobody can see their rows any more.
+    Delete = 8,
 }
 
 impl Kind {
     /// The kind with this number.
     pub fn of(number: u8) -> Option<Kind> {
         use Kind::*;
-        [Insert4, Insert8, Insert16, Edit, Split, Vacuum, Unlink].into_iter().find(|&kind| kind as u8 == number)
+        [Insert4, Insert8, Insert16, Edit, Split, Vacuum, Unlink, Delete].into_iter().find(|&kind| kind as u8 == number)
     }
 
     /// What it is called where people read logs.
@@ -43,7 +45,13 @@ impl Kind {
             Kind::Split => c"SPLIT",
             Kind::Vacuum => c"VACUUM",
             Kind::Unlink => c"UNLINK",
+            Kind::Delete => c"DELETE",
         }
+    }
+
+    /// Whether it is of one insertion and nothing else, in one page: what most records are of.
+    pub fn is_insertion(self) -> bool {
+        self.lane().is_some()
     }
 
     /// Bytes of the lane of a record that is one insertion and says so by its kind.
@@ -72,8 +80,9 @@ impl<P: Copy> Change<'_, P> {
         }
         let has = |is: fn(&Edit<'_>) -> bool| edits().any(is);
         match () {
+            () if has(|edit| matches!(edit, Edit::Conflict(_))) => Kind::Delete,
             () if has(|edit| matches!(edit, Edit::Purge(_))) => Kind::Vacuum,
-            () if has(|edit| matches!(edit, Edit::Delete)) => Kind::Unlink,
+            () if has(|edit| matches!(edit, Edit::Delete { .. })) => Kind::Unlink,
             () if has(|edit| matches!(edit, Edit::New(_) | Edit::Image(_) | Edit::Halve { .. })) => Kind::Split,
             () => Kind::Edit,
         }
@@ -138,6 +147,7 @@ mod code {
     pub const HALVE: u8 = 15;
     pub const NEW: u8 = 16;
     pub const RESERVE: u8 = 17;
+    pub const CONFLICT: u8 = 18;
     pub const ALL: u8 = 0x1f;
     /// An insertion of a downlink.
     pub const HAS_CHILD: u8 = 0x20;
@@ -211,6 +221,11 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
                 put_number(out, mask.into());
             }
         }
+        Edit::Conflict(Horizon { transaction, is_catalog }) => {
+            out.push(code::CONFLICT);
+            out.extend(transaction.to_le_bytes());
+            out.push(is_catalog.into());
+        }
         Edit::SetChild { place, child } => {
             out.extend([code::SET_CHILD, place.node, place.slot]);
             out.extend(child.to_le_bytes());
@@ -228,7 +243,10 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
             put_key(out, fence);
         }
         Edit::SetIncomplete(incomplete) => out.extend([code::SET_INCOMPLETE, u8::from(incomplete)]),
-        Edit::Delete => out.push(code::DELETE),
+        Edit::Delete { time } => {
+            out.push(code::DELETE);
+            put_number(out, time.into());
+        }
     }
 }
 
@@ -304,12 +322,10 @@ impl OwnedEdit {
 impl Part {
     /// Reads a part of a record of some kind, or `None` if the bytes are not exactly one.
     pub fn decode(kind: Kind, bytes: &[u8]) -> Option<Part> {
-        let mut reader = Reader(bytes);
         if let Some(size) = kind.lane() {
-            let (place, lane, tail) = (reader.place()?, reader.bytes_of(size)?, reader.tail()?);
-            let edit = Edit::Insert { place, lane, tail, child: NO_BLOCK, cell: Cell::None };
-            return reader.0.is_empty().then(|| Part { edits: vec![OwnedEdit::Plain(edit)] });
+            return Some(Part { edits: vec![OwnedEdit::Plain(insertion(size, bytes)?)] });
         }
+        let mut reader = Reader(bytes);
         let mut edits = Vec::new();
         while !reader.0.is_empty() {
             edits.push(reader.edit()?);
@@ -317,9 +333,22 @@ impl Part {
         (edits.len() <= MOST_EDITS).then_some(Part { edits })
     }
 
+    /// Asks the hardware for what [`Part::redo`] will change of a page, if the part is an insertion. The page may be anything
+    /// by now: it is only a hint.
+    pub fn foresee(kind: Kind, bytes: &[u8], page: &PageBytes) {
+        if let (Some(_), [node, ..]) = (kind.lane(), bytes) {
+            foresee_node(page, *node);
+        }
+    }
+
     /// The edits, in order.
     pub fn edits(&self) -> impl Iterator<Item = Edit<'_>> {
         self.edits.iter().map(OwnedEdit::lend)
+    }
+
+    /// The last transaction whose readers may miss what is removed from the page, if that is said.
+    pub fn horizon(&self) -> Option<Horizon> {
+        self.edits().find_map(|edit| if let Edit::Conflict(horizon) = edit { Some(horizon) } else { None })
     }
 
     /// Whether entries are removed from the page, or go to another: of those, a scan that pins the page may hold copies,
@@ -332,6 +361,19 @@ impl Part {
     pub fn redo(&self, page: &mut PageBytes) -> bool {
         redo(self.edits(), page)
     }
+
+    /// Does what [`decode`](Part::decode) and [`redo`](Part::redo) do, if the record [is of one
+    /// insertion](Kind::is_insertion), without memory of its own.
+    pub fn redo_insertion(kind: Kind, bytes: &[u8], page: &mut PageBytes) -> bool {
+        kind.lane().and_then(|size| insertion(size, bytes)).is_some_and(|edit| redo([edit], page))
+    }
+}
+
+/// The one edit of a record that is an insertion of a lane of so many bytes.
+fn insertion(size: usize, bytes: &[u8]) -> Option<Edit<'static>> {
+    let mut reader = Reader(bytes);
+    let (place, lane, tail) = (reader.place()?, reader.bytes_of(size)?, reader.tail()?);
+    reader.0.is_empty().then_some(Edit::Insert { place, lane, tail, child: NO_BLOCK, cell: Cell::None })
 }
 
 impl fmt::Display for Part {
@@ -364,13 +406,15 @@ impl fmt::Display for Part {
                     let removed: u32 = nodes.iter().map(|(_, mask)| mask.count_ones()).sum();
                     write!(f, "remove {removed} of {} nodes", nodes.len())
                 }
+                Edit::Conflict(Horizon { transaction: 0, .. }) => f.write_str("dead to everyone"),
+                Edit::Conflict(horizon) => write!(f, "dead since transaction {}", horizon.transaction),
                 Edit::SetChild { place, child } => write!(f, "child of {}.{} is {child}", place.node, place.slot),
                 Edit::SetLeft(block) => write!(f, "left {}", Link(block)),
                 Edit::SetRight(block) => write!(f, "right {}", Link(block)),
                 Edit::SetLow(low) => write!(f, "low {:#x}", low.lane),
                 Edit::SetIncomplete(true) => f.write_str("split begun"),
                 Edit::SetIncomplete(false) => f.write_str("split done"),
-                Edit::Delete => f.write_str("deleted"),
+                Edit::Delete { .. } => f.write_str("deleted"),
             }?;
         }
         Ok(())
@@ -444,6 +488,14 @@ impl<'a> Reader<'a> {
         self.take::<1>().map(|[byte]| byte)
     }
 
+    fn bool(&mut self) -> Option<bool> {
+        match self.u8()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
     fn u16(&mut self) -> Option<u16> {
         self.take().map(u16::from_le_bytes)
     }
@@ -466,7 +518,8 @@ impl<'a> Reader<'a> {
         (length == 16 - number.leading_zeros() as usize / 8).then_some(number)
     }
 
-    fn mask(&mut self) -> Option<u64> {
+    /// One of at most 8 bytes.
+    fn word(&mut self) -> Option<u64> {
         self.number()?.try_into().ok()
     }
 
@@ -523,22 +576,19 @@ impl<'a> Reader<'a> {
             code::BALANCE => Edit::Balance { left: self.u8()? },
             code::REPACK => Edit::Repack { cell: self.u16()? },
             code::RESERVE => Edit::Reserve { bytes: self.u16()? },
-            code::REMOVE => Edit::Remove { node: self.u8()?, mask: self.mask()? },
+            code::REMOVE => Edit::Remove { node: self.u8()?, mask: self.word()? },
             code::PURGE => {
                 let count = self.u8()?;
-                let nodes = (0..count).map(|_| Some((self.u8()?, self.mask()?))).collect::<Option<Vec<_>>>()?;
+                let nodes = (0..count).map(|_| Some((self.u8()?, self.word()?))).collect::<Option<Vec<_>>>()?;
                 return Some(OwnedEdit::Purge(nodes));
             }
             code::SET_CHILD => Edit::SetChild { place: self.place()?, child: self.u32()? },
             code::SET_LEFT => Edit::SetLeft(self.u32()?),
             code::SET_RIGHT => Edit::SetRight(self.u32()?),
             code::SET_LOW => Edit::SetLow(self.key()?),
-            code::SET_INCOMPLETE => Edit::SetIncomplete(match self.u8()? {
-                0 => false,
-                1 => true,
-                _ => return None,
-            }),
-            code::DELETE => Edit::Delete,
+            code::SET_INCOMPLETE => Edit::SetIncomplete(self.bool()?),
+            code::CONFLICT => Edit::Conflict(Horizon { transaction: self.u32()?, is_catalog: self.bool()? }),
+            code::DELETE => Edit::Delete { time: self.word()? },
             code::COMPACT => Edit::Compact { node: self.u8()? },
             code::HALVE => Edit::Halve { keep: self.u16()?, right: self.u32()?, high: self.key()? },
             _ => return None,

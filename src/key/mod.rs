@@ -213,6 +213,21 @@ impl Tail {
         Tail(Self::first(rank).0 | place | negative)
     }
 
+    /// Bits of a [place](Self::place).
+    pub const PLACE_BITS: u32 = 45;
+
+    /// Where the row is, as a number that rises with its place in the table, NULLs apart.
+    #[inline]
+    pub fn place(self) -> u64 {
+        self.position().0 >> 3
+    }
+
+    /// The tail, without flags, of a row at a place.
+    #[inline]
+    pub fn at_place(place: u64) -> Tail {
+        Tail(place << 3)
+    }
+
     /// The tail without its flags: what order and identity are decided by.
     #[inline]
     pub const fn position(self) -> Tail {

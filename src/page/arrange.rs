@@ -237,14 +237,28 @@ impl Arrangement {
     }
 }
 
-/// How a page's entries are distributed when it is repacked; `None` if that is not worth it for an entry that needs
-/// `cell` bytes besides.
-pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Option<Arrangement> {
-    // The paper splits at "fewer than an empty slot per in-page leaf node"; below two, a repack buys so few inserts
-    // that its log record costs more than it saves. Cells fill a page before its slots are used up.
-    let (slots, cells, free) = match layout.kind.is_prefix() {
-        true => (1, long::live_cells(bytes, layout), cell + layout.space() / 16),
-        false => (2, 0, 0),
+/// How many slots a repack has to leave free in an in-page leaf node, on average, to be worth it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Thrift {
+    /// The paper splits at fewer than one; below two, a repack buys so few inserts that its log record costs more than
+    /// it saves. Where there are cells, these fill a page before its slots are used up.
+    Usual,
+    /// One: the page had better not be split.
+    Tight,
+}
+
+impl Thrift {
+    fn slots(self, layout: &Layout) -> usize {
+        if self == Thrift::Tight || layout.kind.is_prefix() { 1 } else { 2 }
+    }
+}
+
+/// How a page's entries are distributed when it is repacked; `None` if that leaves too little room, or too little for an
+/// entry that needs `cell` bytes besides.
+pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize, thrift: Thrift) -> Option<Arrangement> {
+    let (cells, free) = match layout.kind.is_prefix() {
+        true => (long::live_cells(bytes, layout), cell + layout.space() / 16),
+        false => (0, 0),
     };
     let heads = spots(bytes, layout).map(|spot| spot.head(bytes, layout));
     // A full run takes another node when its key comes again.
@@ -252,7 +266,8 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Optio
     let packed = Arrangement::packed(&roomy, repeats(heads))?.beside(layout, cells + free)?;
     let arrangement = packed.spread(layout, cells, free);
     let (runs, spare) = (arrangement.runs(), layout.spare_nodes(arrangement.runs()));
-    let is_worth_it = arrangement.plain() <= (arrangement.nodes + spare - runs) * (layout.capacity - slots)
+    let most = layout.capacity - thrift.slots(layout);
+    let is_worth_it = arrangement.plain() <= (arrangement.nodes + spare - runs) * most
         && arrangement.nodes + spare <= layout.most_nodes(cells);
     is_worth_it.then_some(arrangement)
 }
@@ -324,6 +339,13 @@ impl Filling {
     /// Whether that, and cells that take so many bytes, is no more than a page filled to `fill` percent has room for.
     /// Runs are filled whatever `fill` says, as nothing comes between their entries, and so is what may become one.
     pub fn fits(&self, layout: &Layout, cells: usize, fill: usize) -> bool {
+        let nodes = self.nodes + 1;
+        let is_far_from_full =
+            nodes * 100 <= layout.nodes * fill && (nodes * layout.node_size() + cells) * 100 <= layout.space() * fill;
+        is_far_from_full || self.fits_exactly(layout, cells, fill)
+    }
+
+    fn fits_exactly(&self, layout: &Layout, cells: usize, fill: usize) -> bool {
         let becomes_run = layout.run > 0 && !self.node.is_mixed && self.node.count > 0;
         let nodes = [self.node.node(layout), becomes_run.then_some(RUN)];
         nodes.into_iter().flatten().any(|node| {

@@ -1,7 +1,7 @@
 //! What can be done to a page. Every method notes the bytes it writes, never compares keys, and reads nothing but the
 //! page and its arguments (I7).
 
-use super::arrange::{self, Spot};
+use super::arrange::{self, Spot, Thrift};
 use super::*;
 
 /// A page being changed. The caller holds its exclusive lock.
@@ -130,11 +130,39 @@ pub(super) fn write_special(bytes: &mut PageBytes, build_id: u64) {
     write_u16(bytes, PAGE_SIZE - 2, PAGE_ID);
 }
 
+/// Asks the hardware for a node of a page that is to be changed soon. The page may be anything: it is only a hint.
+pub fn foresee_node(bytes: &PageBytes, node: u8) {
+    if let Some(layout) = Layout::of_page(bytes) {
+        expect_node(bytes, &layout, node.into());
+    }
+}
+
+fn expect_node(bytes: &PageBytes, layout: &Layout, node: usize) {
+    let Some(&line) = bytes.get(layout.root_lines() + node) else { return };
+    let start = layout.node_start(line);
+    (0..layout.x).for_each(|line| simd::prefetch(bytes.as_ptr().wrapping_add(start + line * LINE)));
+}
+
 impl<'a> PageMut<'a> {
     /// A page to change, laid out as it says, or `None` if it is no fpbtree page. Writes go to `ranges`.
     pub fn open(bytes: &'a mut PageBytes, ranges: &'a mut Ranges) -> Option<PageMut<'a>> {
         let layout = Layout::of_page(bytes)?;
         Some(PageMut { bytes, layout, ranges })
+    }
+
+    /// Asks the hardware for what an insertion looks at first. Redo comes to most pages unprepared.
+    pub fn expect(&self) {
+        let root = self.layout.root_lines() / LINE..self.layout.root_counts() / LINE + 1;
+        root.for_each(|line| self.prefetch(line * LINE));
+    }
+
+    /// Asks for all lines of a node at once: an insertion shifts both its arrays.
+    fn expect_node(&self, node: usize) {
+        expect_node(self.bytes, &self.layout, node);
+    }
+
+    fn prefetch(&self, at: usize) {
+        simd::prefetch(self.bytes.as_ptr().wrapping_add(at));
     }
 
     /// Makes the page a copy of `image`, less the LSN and checksum that the server keeps in it.
@@ -390,7 +418,7 @@ impl<'a> PageMut<'a> {
     pub fn repack(&mut self, cell: u16) {
         let (old, layout) = (*self.bytes, self.layout);
         // The change was planned, so it is possible unless it is applied to another page.
-        let Some(arrangement) = arrange::repacked(&old, &layout, cell.into()) else { return };
+        let Some(arrangement) = arrange::repacked(&old, &layout, cell.into(), Thrift::Tight) else { return };
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         let mut cells = long::Mover::new(&old, self.bytes, &layout);
         let mut before = arrange::spots(&old, &layout);
@@ -475,15 +503,17 @@ impl<'a> PageMut<'a> {
         self.set_byte(at::FLAGS, if incomplete { flags | INCOMPLETE } else { flags & !INCOMPLETE });
     }
 
-    /// Marks the page deleted.
-    pub fn delete(&mut self) {
+    /// Marks the page deleted. Its siblings are forgotten, and where they were it says when that was.
+    pub fn delete(&mut self, time: u64) {
         let flags = self.bytes[at::FLAGS];
         self.set_byte(at::FLAGS, flags | DELETED);
+        self.write(at::LEFT, &time.to_le_bytes());
     }
 
     /// Whether inserting at `place` is possible.
     pub fn can_insert(&self, place: Position, lane: u128, cell: Cell<'_>) -> bool {
         let (node, slot) = (place.node as usize, place.slot as usize);
+        self.expect_node(node.min(self.layout.nodes - 1));
         let is_first = self.nodes() == 0 && (node, slot) == (0, 0);
         let lines = if is_first { self.layout.first_node_line() + self.layout.x } else { self.lines() };
         let has_slot = || node < self.nodes() && slot <= self.count(node) && !self.is_full(node);
@@ -527,7 +557,7 @@ impl<'a> PageMut<'a> {
 
     /// Whether it is worth it to distribute the entries anew.
     pub fn can_repack(&self, cell: u16) -> bool {
-        arrange::repacked(self.bytes, &self.layout, cell.into()).is_some()
+        arrange::repacked(self.bytes, &self.layout, cell.into(), Thrift::Tight).is_some()
     }
 
     /// Whether the page's first entries can be kept without the others.

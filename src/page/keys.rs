@@ -89,6 +89,11 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     /// Whether two kept places are the same.
     fn same(a: &Self::Kept, b: &Self::Kept) -> bool;
 
+    /// The mark of a place: where it is in key order, as far as 64 bits tell.
+    fn mark(key: Self::Key<'_>) -> u64;
+    /// The mark of a fence, and whether no place before the fence has the same.
+    fn mark_of(fence: Self::Fence<'_>) -> (u64, bool);
+
     /// A page's fence.
     fn fence<'a>(page: &Page<'a, Self>, side: Side) -> Self::Fence<'a>;
     /// How a place is ordered against a page's fence.
@@ -147,6 +152,11 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
         left: Block,
         image: &'e mut PageBytes,
     ) -> Option<Edit<'e>>;
+    /// Whether what a page's searches begin with agrees with its fences, as far as a look at each visit can tell.
+    #[inline]
+    fn is_bounded(_page: &Page<'_, Self>) -> bool {
+        true
+    }
     /// Checks what is this key space's own in a page's header.
     fn verify_header(page: &Page<'_, Self>) -> core::result::Result<(), Flaw>;
     /// Checks one leaf entry by itself.
@@ -237,6 +247,22 @@ impl<L: Lane> KeySpace for L {
 
     fn same(a: &Key<L>, b: &Key<L>) -> bool {
         a == b
+    }
+
+    /// The lane's first bits; where one is to spare, it tells the place before all rows of a key from those among them.
+    #[inline(always)]
+    fn mark(key: Key<L>) -> u64 {
+        let lane = key.lane.to_u128();
+        match L::SIZE {
+            4 => (lane << 1) as u64 | u64::from(key.tail > Tail::MIN),
+            8 => lane as u64,
+            _ => (lane >> 64) as u64,
+        }
+    }
+
+    fn mark_of(fence: Key<L>) -> (u64, bool) {
+        let is_told = L::SIZE <= 8 || fence.lane.to_u128() as u64 == 0;
+        (L::mark(fence), is_told && fence.tail == Tail::MIN)
     }
 
     #[inline(always)]

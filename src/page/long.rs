@@ -528,6 +528,18 @@ impl KeySpace for Long {
         }
     }
 
+    /// The normal part's first bytes.
+    #[inline]
+    fn mark(key: LongKey<'_>) -> u64 {
+        lane_at(key.normal, 0, if key.is_behind_normal() { u8::MAX } else { 0 })
+    }
+
+    fn mark_of(fence: LongFence<'_>) -> (u64, bool) {
+        let mark = u64::from_be_bytes(core::array::from_fn(|at| fence.key.byte(at)));
+        let is_told = fence.key.normal_length() <= HEAD && fence.key.extra.is_empty();
+        (mark, is_told && fence.tail == Tail::MIN)
+    }
+
     #[inline]
     fn begins_lane(_key: LongKey<'_>) -> bool {
         false
@@ -726,6 +738,16 @@ impl KeySpace for Long {
         *image = Long::build(geometry, &links, page.entries(), page.iter())?;
         image[at::FLAGS] = page.bytes[at::FLAGS];
         Some(Edit::Image(image))
+    }
+
+    /// All keys begin as both fences do.
+    #[inline]
+    fn is_bounded(page: &Page<'_, Long>) -> bool {
+        let [low, high] =
+            [long_at::LOW, long_at::HIGH].map(|at| cell(page.bytes, page.layout, read_u16(page.bytes, at)).0);
+        let prefix = read_u16(page.bytes, long_at::PREFIX) as usize;
+        let is_common = prefix <= low.len() && high.starts_with(&low[..prefix]);
+        is_common && (prefix == low.len() || low.get(prefix) != high.get(prefix))
     }
 
     fn verify_header(page: &Page<'_, Long>) -> core::result::Result<(), Flaw> {

@@ -15,7 +15,9 @@ mod ranges;
 mod verify;
 pub mod widths;
 
+pub use arrange::Thrift;
 pub(crate) use arrange::{Filling, repeats};
+pub(crate) use edit::foresee_node;
 pub use edit::{Cell, Links, PageMut};
 pub use keys::{Aim, KeySpace, Side};
 pub use long::{Copies, Long};
@@ -288,6 +290,11 @@ pub fn reusable(bytes: &PageBytes) -> bool {
     is_new(bytes) || (Layout::of_page(bytes).is_some() && bytes[at::FLAGS] & DELETED != 0)
 }
 
+/// When a page was deleted that may be [reused](reusable), as [`Edit::Delete`] said; 0 if that is of no interest.
+pub fn deleted_at(bytes: &PageBytes) -> u64 {
+    if is_new(bytes) { 0 } else { read_u64(bytes, at::LEFT) }
+}
+
 /// Makes pages alike that differ in nothing but what no log record says: LSN and checksum, flags of dead rows, and bytes
 /// that are not used.
 pub fn mask(bytes: &mut PageBytes) {
@@ -480,6 +487,17 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.layout.node_start(self.bytes[self.layout.root_lines() + node])
     }
 
+    /// Whether what the in-page root says of a node can be: where it is, and how many entries it has.
+    #[inline]
+    pub(crate) fn has_node(&self, node: usize) -> bool {
+        let line = u32::from(self.bytes[self.layout.root_lines() + node]);
+        // Of 32 bits, for they are divided on the way of every lookup.
+        let [first, x, used] = [self.layout.first_node_line(), self.layout.x, self.used_lines()].map(|n| n as u32);
+        let stored = self.stored_count(node);
+        let is_there = line >= first && (line - first).is_multiple_of(x) && line + x <= used;
+        is_there && (stored & !RUN) as usize == self.layout.entries_of(stored)
+    }
+
     /// A node in use.
     #[inline]
     pub fn node(&self, node: usize) -> Node<'a, K> {
@@ -537,6 +555,75 @@ impl<'a, K: KeySpace> Page<'a, K> {
     #[inline]
     pub fn lower_bound(&self, key: K::Key<'_>) -> Position {
         self.settle(self.locate(key))
+    }
+
+    /// Whether a leaf's entries around the place that [`lower_bound`](Page::lower_bound) gave for `key` are those that
+    /// belong there: damage to the in-page root, which leads a search astray, is not to become a wrong answer. Ties in a
+    /// node are not looked at.
+    #[inline]
+    pub(crate) fn is_between(&self, place: Position, key: K::Key<'_>) -> bool {
+        let Ok(lane) = K::lane_in(key, self) else { return true };
+        let (node, slot, nodes) = (place.node as usize, place.slot as usize, self.nodes());
+        let mut sound = true;
+        if node < nodes {
+            let found = self.node(node);
+            let behind = found.lane(slot);
+            sound &= self.has_node(node)
+                && behind >= lane
+                && (node + 1 == nodes || behind <= self.separator(node + 1))
+                && found.is_ended();
+            sound &= slot > 0 || behind > lane || K::compare_tied(key, &found, 0).is_le();
+        } else {
+            sound &= self.is_ended();
+        }
+        if let Some(last) = node.checked_sub(1).filter(|_| slot == 0) {
+            let left = self.node(last);
+            let Some(end) = left.len().checked_sub(1) else { return false };
+            let before = left.lane(end);
+            sound &= before <= lane && (last == 0 || before >= self.separator(last)) && left.is_ended();
+            sound &= self.has_node(last);
+            sound &= before < lane || K::compare_tied(key, &left, end).is_gt();
+        } else if slot > 0 {
+            let before = self.node(node).lane(slot - 1);
+            sound &= before <= lane && (node == 0 || before >= self.separator(node));
+        }
+        sound
+    }
+
+    /// Whether all of a leaf's entries can be that, and there are none but those it counts: what a pass over them can tell
+    /// without comparing keys.
+    pub(crate) fn is_in_order(&self) -> bool {
+        let (mut previous, mut used) = (K::Lane::MIN, 0);
+        let mut nodes = (0..self.nodes()).map(|number| (number, self.node(number)));
+        let sound = nodes.all(|(number, node)| {
+            let begins = number == 0 || previous <= self.separator(number) && self.separator(number) <= node.lane(0);
+            let sound = (0..node.len()).all(|slot| {
+                let before = core::mem::replace(&mut previous, node.lane(slot));
+                before <= previous && !node.tail(slot).is_flawed()
+            });
+            let is_apart = self.has_node(number) && node.lines() & used == 0;
+            used |= node.lines();
+            begins && sound && is_apart && node.is_ended()
+        });
+        sound && self.is_ended() && self.is_placed() && K::is_bounded(self)
+    }
+
+    /// Whether the page has no neighbours.
+    pub(crate) fn is_alone(&self) -> bool {
+        !is_link(self.left()) && !is_link(self.right())
+    }
+
+    /// Whether the page has, on either side, a neighbour or the end of all keys.
+    #[inline]
+    pub(crate) fn is_placed(&self) -> bool {
+        is_link(self.left()) != K::same_fence(self.low(), K::fence_of(K::first()))
+            && is_link(self.right()) != K::same_fence(self.high(), K::fence_of(K::last()))
+    }
+
+    /// Whether the in-page root ends where it says.
+    pub(crate) fn is_ended(&self) -> bool {
+        let nodes = self.nodes();
+        nodes == self.layout.nodes || self.bytes[self.layout.root_lines() + nodes] == 0
     }
 
     /// The entry after the one at `from`, if it is the first at or after `key`, which is behind that one.
@@ -645,7 +732,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
         };
         let split = |node, keep| Edit::SplitNode { node, keep, separator: separator(node, keep) };
         let change = if spare == 0 { change } else { change.edit(Edit::Reserve { bytes: spare as u16 }) };
-        let (change, place) = match self.plan_at(found, lane, cell, spare) {
+        let (change, place) = match self.plan_at(found, lane, cell, spare, Thrift::Usual) {
             Plan::Insert(place) => (change, place),
             Plan::Split { node, keep, then } => (change.edit(split(node, keep)), then),
             Plan::Part { node, keep } => {
@@ -661,20 +748,20 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     /// What inserting an entry from outside the page takes.
-    pub fn plan(&self, key: K::Key<'_>, entry: &Entry<'_, K>) -> Plan {
+    pub fn plan(&self, key: K::Key<'_>, entry: &Entry<'_, K>, thrift: Thrift) -> Plan {
         let place = self.locate(key);
         let (lane, cell) = K::parts(self, place, entry);
-        self.plan_at(place, lane, cell, K::parted(self, place, cell))
+        self.plan_at(place, lane, cell, K::parted(self, place, cell), thrift)
     }
 
-    fn plan_at(&self, place: Position, lane: K::Lane, cell: Cell<'_>, spare: usize) -> Plan {
+    fn plan_at(&self, place: Position, lane: K::Lane, cell: Cell<'_>, spare: usize, thrift: Thrift) -> Plan {
         let (size, head) = (cell.size(self.layout) + spare, cell.at().map(|at| (lane, at)));
         let plan = self.room().checked_sub(size).and_then(|room| match () {
             () if self.is_empty() => (self.free_nodes(room) > 0).then_some(Plan::Insert(place)),
             () if self.is_run(place.node as usize) => self.plan_in_run(place, head, room),
             () => self.plan_in_node(place, head, room),
         });
-        plan.unwrap_or_else(|| match arrange::repacked(self.bytes, self.layout, size) {
+        plan.unwrap_or_else(|| match arrange::repacked(self.bytes, self.layout, size, thrift) {
             Some(_) => Plan::Repack { cell: size as u16 },
             None => Plan::Full,
         })
@@ -862,6 +949,21 @@ impl<'a, K: KeySpace> Node<'a, K> {
     #[inline]
     pub fn tail(&self, slot: usize) -> Tail {
         Tail::read(self.page.bytes, self.tail_at(slot))
+    }
+
+    /// Whether a leaf's node ends where its count says: no row's tail is zero, and that of a slot not in use is.
+    #[inline]
+    pub(crate) fn is_ended(&self) -> bool {
+        let layout = self.page.layout;
+        let room = if self.is_run { layout.run } else { layout.capacity };
+        let is_used = |slot: usize| self.tail(slot).raw() != 0;
+        self.count > 0 && is_used(self.count - 1) && (self.count >= room || !is_used(self.count))
+    }
+
+    /// The lines that the node takes, as a set.
+    #[inline]
+    pub(crate) fn lines(&self) -> u128 {
+        ((1 << self.page.layout.x) - 1) << (self.start / LINE)
     }
 
     /// Where in the page the tail of the entry in `slot` begins; its first byte has the flags.

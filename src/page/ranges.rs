@@ -28,6 +28,11 @@ impl Ranges {
         Ranges { ranges: [(0, 0); MOST], count: 0, bytes: 0, whole: false }
     }
 
+    /// All of the page, which nothing can be added to.
+    pub const fn whole() -> Ranges {
+        Ranges { whole: true, ..Ranges::new() }
+    }
+
     /// Bytes `delta` may need.
     pub const DELTA_SIZE: usize = MOST_BYTES + 4 * MOST;
 

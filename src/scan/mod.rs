@@ -10,7 +10,7 @@ pub use selection::{Selection, predecessor, successor};
 
 use crate::key::{Lane, Tail};
 use crate::page::{Copies, Entry, KeySpace, Long, MAX_PAGE_ENTRIES, Node, Page, Position, Side, is_link};
-use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, Result};
+use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
 use crate::tree::Tree;
 
 /// Which way a scan goes.
@@ -116,7 +116,7 @@ impl<K: Scannable> Matches<K> {
     /// Appends the entries of a page from one place to another; `false` if some cannot be entries, for damage that a
     /// read can tell at no cost is not to become a wrong answer.
     fn append(&mut self, page: &Page<'_, K>, from: Position, to: Position, reading: Reading) -> bool {
-        let (mut previous, mut flawed) = (K::Lane::MIN, false);
+        let (mut previous, mut flawed, mut lines) = (K::Lane::MIN, false, 0);
         let null_lane = if reading.null_rank { K::Lane::MAX } else { K::Lane::MIN };
         if to.node > from.node + 1 {
             self.keys.expect_many(page);
@@ -125,6 +125,12 @@ impl<K: Scannable> Matches<K> {
             let node = page.node(number as usize);
             let first = if number == from.node { from.slot as usize } else { 0 };
             let last = if number == to.node { (to.slot as usize).min(node.len()) } else { node.len() };
+            // A single node has been looked at by whoever found the places.
+            if from.node != to.node {
+                flawed |= last == node.len() && !node.is_ended();
+                flawed |= !page.has_node(number as usize) || node.lines() & lines != 0;
+                lines |= node.lines();
+            }
             for slot in first..last {
                 let (lane, tail) = (node.lane(slot), node.tail(slot));
                 flawed |= lane < previous;
@@ -138,7 +144,7 @@ impl<K: Scannable> Matches<K> {
                 self.count = at + usize::from(!(reading.skip_dead && tail.dead()));
             }
         }
-        !flawed
+        !flawed && ((to.node as usize) < page.nodes() || page.is_ended())
     }
 
     /// Puts the matches from `first` on in the opposite order.
@@ -312,9 +318,12 @@ pub struct Cursor<K: KeySpace> {
     /// Where the page of matches read last began.
     near: K::Kept,
     bound: K::Kept,
-    /// The fence between the page read last and `link`, the page after it.
+    /// The fence between the page read last, `from`, and `link`, the page after it.
     edge: K::Kept,
+    from: Block,
     link: Block,
+    /// Whether a range ended where that page does, as its fence alone says.
+    ends_at_edge: bool,
     lsn: u64,
     /// Leaves come to since the scan last began or turned, and how many of them are believed.
     reads: u32,
@@ -331,7 +340,9 @@ impl<K: Scannable> Cursor<K> {
             near,
             bound,
             edge,
+            from: NO_BLOCK,
             link: NO_BLOCK,
+            ends_at_edge: false,
             lsn: 0,
             reads: 0,
             believed: FEW_LEAVES,
@@ -352,7 +363,7 @@ impl<K: Scannable> Cursor<K> {
     /// Becomes the same as another, which takes no more copying than the keys are long.
     pub fn copy_from(&mut self, other: &Self) {
         (self.direction, self.done) = (other.direction, other.done);
-        (self.link, self.lsn) = (other.link, other.lsn);
+        (self.from, self.link, self.lsn) = (other.from, other.link, other.lsn);
         (self.reads, self.believed) = (other.reads, other.believed);
         K::assign(&mut self.near, &other.near);
         K::assign(&mut self.bound, &other.bound);
@@ -405,7 +416,7 @@ impl<K: Scannable> Cursor<K> {
             if !self.next_range(wanted, &mut range) {
                 break;
             }
-            let pin = self.go_to(tree, &range)?;
+            let pin = self.go_on(tree, &range)?;
             if !self.is_believable(tree.store()) {
                 let block = tree.store().block(pin);
                 return Err(Error::Corrupt {
@@ -416,16 +427,24 @@ impl<K: Scannable> Cursor<K> {
             tree.store().note_read(pin);
             let page = tree.page(pin)?;
             out.keys.begin(&page, wanted.wants_keys());
-            let sound = match self.direction {
-                Direction::Forward => self.collect_forward(tree, &page, wanted, &mut range, reading, out),
-                Direction::Backward => self.collect_backward(tree, &page, wanted, &mut range, reading, out),
-            };
+            (self.from, self.ends_at_edge) = (tree.store().block(pin), false);
+            let is_placed = page.is_placed() && (self.from != ROOT || page.is_alone());
+            let sound = is_placed
+                && K::is_bounded(&page)
+                && match self.direction {
+                    Direction::Forward => self.collect_forward(tree, &page, wanted, &mut range, reading, out),
+                    Direction::Backward => self.collect_backward(tree, &page, wanted, &mut range, reading, out),
+                };
             if !sound {
                 let block = tree.store().block(pin);
                 return Err(Error::Corrupt { block, what: "entries are out of order, or are no entries" });
             }
             self.lsn = tree.store().lsn(pin);
             tree.store().unlock(pin);
+            if self.ends_at_edge && is_link(self.link) {
+                // Nothing on the page is beyond what is wanted: its fence alone says that the next page has none of it.
+                self.check_edge(tree)?;
+            }
             if !out.is_empty() {
                 return Ok(Some(pin));
             }
@@ -459,19 +478,50 @@ impl<K: Scannable> Cursor<K> {
         }
     }
 
-    /// The leaf where a range begins (backward: ends): the next one along if that is where it must be.
-    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, K>, range: &Range<K>) -> Result<S::Pin> {
-        let order = tree.order();
+    /// Checks that the page after the one read last begins where that one ends.
+    fn check_edge<S: PageStore>(&self, tree: Tree<'_, S, K>) -> Result<()> {
         match self.direction {
-            Direction::Forward if is_link(self.link) && K::same(&range.first, &self.edge) => {
-                tree.leaf_for_via(self.link, K::lend(&range.first, order))
-            }
-            Direction::Forward => tree.leaf_for(K::lend(&range.first, order)),
-            Direction::Backward if is_link(self.link) && K::same(&range.after, &self.edge) => {
-                tree.leaf_before_via(self.link, K::lend(&self.edge, order))
-            }
-            Direction::Backward => tree.leaf_before(K::lend(&range.after, order)),
+            Direction::Forward => tree.check_joint(self.from, self.link),
+            Direction::Backward => tree.check_joint(self.link, self.from),
         }
+    }
+
+    /// The leaf where a range begins (backward: ends): the next one along if that is where it must be.
+    fn go_on<S: PageStore>(&self, tree: Tree<'_, S, K>, range: &Range<K>) -> Result<S::Pin> {
+        let order = tree.order();
+        let edge = K::lend(&self.edge, order);
+        let place = if self.direction == Direction::Forward { &range.first } else { &range.after };
+        if !is_link(self.link) || !K::same(place, &self.edge) {
+            return self.go_to(tree, place);
+        }
+        let pin = match self.direction {
+            Direction::Forward => tree.leaf_for_via(self.link, edge)?,
+            Direction::Backward => tree.leaf_before_via(self.link, edge)?,
+        };
+        if self.is_next(&tree.page(pin)?, tree.store().block(pin)) {
+            return Ok(pin);
+        }
+        // The pages have changed since, or one of them is not the one that was there.
+        tree.release(pin);
+        self.check_edge(tree)?;
+        self.go_to(tree, place)
+    }
+
+    /// The leaf where a range begins (backward: ends), by descent.
+    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, K>, place: &K::Kept) -> Result<S::Pin> {
+        match self.direction {
+            Direction::Forward => tree.leaf_for(K::lend(place, tree.order())),
+            Direction::Backward => tree.leaf_before(K::lend(place, tree.order())),
+        }
+    }
+
+    /// Whether a leaf is the one after the one read last, and the two agree about it.
+    fn is_next(&self, page: &Page<'_, K>, block: Block) -> bool {
+        let (back, fence) = match self.direction {
+            Direction::Forward => (page.left(), page.low()),
+            Direction::Backward => (page.right(), page.high()),
+        };
+        block == self.link && back == self.from && K::same_fence(fence, K::fence_of(&self.edge))
     }
 
     fn collect_forward<S>(
@@ -493,9 +543,12 @@ impl<K: Scannable> Cursor<K> {
         loop {
             turns += 1;
             sound &= turns < MOST_TURNS;
-            let from = page.lower_bound(K::lend(&range.first, order));
+            let first = K::lend(&range.first, order);
+            let from = page.lower_bound(first);
+            sound &= page.is_between(from, first);
             let Some(entry) = page.entry(from) else {
                 K::assign(&mut self.bound, &self.edge);
+                self.ends_at_edge |= turns > 1;
                 break;
             };
             let after = K::lend(&range.after, order);
@@ -510,9 +563,15 @@ impl<K: Scannable> Cursor<K> {
                     None if page.is_beyond(after) => {
                         sound &= out.append(page, from, page.end(), reading);
                         K::assign(&mut self.bound, &self.edge);
+                        self.ends_at_edge = K::same(&range.after, &self.edge);
                         break;
                     }
-                    None => page.lower_bound(after),
+                    None => {
+                        let to = page.lower_bound(after);
+                        sound &= page.is_between(to, after);
+                        self.ends_at_edge = to == page.end();
+                        to
+                    }
                 };
                 sound &= from < to && out.append(page, from, to, reading);
                 K::assign(&mut self.bound, &range.after);
@@ -553,9 +612,12 @@ impl<K: Scannable> Cursor<K> {
         loop {
             turns += 1;
             sound &= turns < MOST_TURNS;
-            let to = page.lower_bound(K::lend(&range.after, order));
+            let after = K::lend(&range.after, order);
+            let to = page.lower_bound(after);
+            sound &= page.is_between(to, after);
             let Some(entry) = page.previous(to).and_then(|last| page.entry(last)) else {
                 K::assign(&mut self.bound, &self.edge);
+                self.ends_at_edge |= turns > 1;
                 break;
             };
             let first = K::lend(&range.first, order);
@@ -565,11 +627,19 @@ impl<K: Scannable> Cursor<K> {
                 wanted.before(&self.bound, range)
             } else {
                 let begin = out.len();
-                let from = if page.is_below(first) { FIRST } else { page.lower_bound(first) };
+                let from = if page.is_below(first) {
+                    FIRST
+                } else {
+                    let from = page.lower_bound(first);
+                    sound &= page.is_between(from, first);
+                    from
+                };
+                self.ends_at_edge = from == FIRST && !starts_below(&range.first);
                 sound &= from < to && out.append(page, from, to, reading);
                 out.reverse_from(begin);
                 if starts_below(&range.first) {
                     K::assign(&mut self.bound, &self.edge);
+                    self.ends_at_edge |= K::same(&range.first, &self.edge);
                     break;
                 }
                 K::assign(&mut self.bound, &range.first);

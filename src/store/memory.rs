@@ -4,13 +4,18 @@
 //! ([`Form::Generic`]). A [`crash`](MemoryStore::crash) makes the store that redo would make of any log position and any
 //! page versions that may have been written by then.
 
-use super::{Block, Error, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT, Result};
+use super::{
+    Block, Error, Horizon, Marks, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT, Result, Search, Seen, Suspect,
+};
 use crate::change::{Change, Decoded};
+use crate::hot::descents::Descents;
+use crate::key::Tail;
 use crate::page::{self, Ranges};
 use core::cell::{RefCell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use parking_lot::lock_api::RawRwLock as _;
 use parking_lot::{Mutex, RawRwLock};
+use std::collections::BTreeMap;
 
 /// Which of the two logs to redo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +25,9 @@ pub enum Form {
     /// Written byte ranges, or whole pages without their hole.
     Generic,
 }
+
+/// Bytes in which stores remember where leaves are, unless another number is asked for: few, so that some are forgotten.
+const FEW: usize = 8 << 10;
 
 /// A page's place in memory.
 struct Frame {
@@ -60,6 +68,10 @@ pub struct MemoryStore {
     jitter: AtomicBool,
     /// Where an entry went last, whoever inserted it.
     last_leaf: AtomicU32,
+    /// Where leaves were seen, if that is remembered.
+    descents: Option<Mutex<Descents<Box<[u8]>>>>,
+    /// Rows that are dead to everyone, and when they died.
+    dead: Mutex<BTreeMap<Tail, u32>>,
     /// Whether every change is tried in both forms before it is made.
     checked: bool,
 }
@@ -92,8 +104,26 @@ impl MemoryStore {
             base: Vec::new(),
             jitter: AtomicBool::new(false),
             last_leaf: AtomicU32::new(NO_BLOCK),
+            descents: Self::remembering(FEW),
+            dead: Mutex::default(),
             checked: true,
         }
+    }
+
+    /// The same, remembering where leaves are in so many bytes; not at all in too few for that.
+    pub fn with_descents(self, bytes: usize) -> Self {
+        MemoryStore { descents: Self::remembering(bytes), ..self }
+    }
+
+    /// Forgets where leaves are.
+    pub fn forget_leaves(&self) {
+        if let Some(descents) = &self.descents {
+            descents.lock().clear();
+        }
+    }
+
+    fn remembering(bytes: usize) -> Option<Mutex<Descents<Box<[u8]>>>> {
+        Descents::new(vec![0; bytes].into_boxed_slice()).ok().map(Mutex::new)
     }
 
     /// A store for damaged pages, whose changes are not checked.
@@ -129,6 +159,13 @@ impl MemoryStore {
         unsafe { *self.frame(pin).bytes.get() = *bytes };
         self.unlock(pin);
         self.unpin(pin);
+    }
+
+    /// A row is dead to everyone from now on: its entry may be removed whenever room is needed.
+    pub fn bury(&self, row: Tail) {
+        let mut dead = self.dead.lock();
+        let time = dead.len() as u32;
+        dead.insert(row.position(), time);
     }
 
     /// The log, as encoded changes.
@@ -357,7 +394,7 @@ impl PageStore for MemoryStore {
             let Ok(pin) = self.pin(block) else { continue };
             if self.frame(pin).lock.try_lock_exclusive() {
                 HELD.with_borrow_mut(|held| held.push((self.frame(pin), Mode::Exclusive)));
-                if block > ROOT && page::reusable(self.bytes(pin)) {
+                if block > ROOT && page::reusable(self.bytes(pin)) && self.is_past(page::deleted_at(self.bytes(pin))) {
                     return Ok(pin);
                 }
                 self.unlock(pin);
@@ -374,6 +411,14 @@ impl PageStore for MemoryStore {
     fn free(&self, block: Block) {
         debug_assert_ne!(block, NO_BLOCK);
         self.free.lock().push(block);
+    }
+
+    fn now(&self) -> u64 {
+        self.end_of_log() + 1
+    }
+
+    fn is_past(&self, _time: u64) -> bool {
+        true
     }
 
     fn block_count(&self) -> Block {
@@ -427,6 +472,36 @@ impl PageStore for MemoryStore {
 
     fn note_insert(&self, pin: Pin) {
         self.last_leaf.store(pin.0, Ordering::Relaxed);
+    }
+
+    fn find_dead(&self, leaf: Pin, suspects: &mut [Suspect], search: Search) -> Option<Horizon> {
+        assert_eq!(held(self.frame(leaf)), Some(Mode::Exclusive), "dead entries are looked for without a lock");
+        let dead = self.dead.lock();
+        let mut wanted = if let Search::Versions(wanted) = search { wanted } else { usize::MAX };
+        let mut horizon = None;
+        for suspect in suspects {
+            let died = dead.get(&suspect.tail.position()).copied();
+            let Some(died) = died.filter(|_| search == Search::Marked || suspect.has_twin && wanted > 0) else {
+                continue;
+            };
+            (suspect.is_dead, wanted) = (true, wanted - 1);
+            horizon = horizon.max(Some(died));
+        }
+        horizon.map(|transaction| Horizon { transaction, is_catalog: false })
+    }
+
+    fn seen_leaf(&self, mark: u64) -> Option<Seen<Pin>> {
+        let found = self.descents.as_ref()?.lock().find(mark)?;
+        let block = found.leaf as Block;
+        Some(Seen { from: found.from, block, pin: Pin(block) })
+    }
+
+    fn note_leaf(&self, pin: Pin, marks: Option<Marks>, stale: Option<&Seen<Pin>>) {
+        let Some(descents) = &self.descents else { return };
+        let mut descents = descents.lock();
+        if descents.learn(pin.0.into(), marks, stale.map(|stale| stale.from)).is_err() {
+            descents.clear();
+        }
     }
 
     fn likely_leaf(&self) -> Option<Block> {

@@ -4,6 +4,8 @@
 pub mod memory;
 
 use crate::change::Change;
+use crate::key::Tail;
+use crate::page::Position;
 
 /// Bytes in a page. PostgreSQL's `BLCKSZ`, asserted by the access method.
 pub const PAGE_SIZE: usize = 8192;
@@ -41,6 +43,51 @@ pub enum Error {
 
 /// The engine's result type.
 pub type Result<T> = core::result::Result<T, Error>;
+
+/// A leaf's entry whose row may be dead to everyone.
+#[derive(Clone, Copy, Debug)]
+pub struct Suspect {
+    /// Where the entry is.
+    pub place: Position,
+    /// Its row, and whether it was found dead already.
+    pub tail: Tail,
+    /// Others have the same key: they may be versions of one row. Said where versions are looked for.
+    pub has_twin: bool,
+    /// The answer: the row is dead to everyone, and so is every version that follows it under this entry.
+    pub is_dead: bool,
+}
+
+/// How hard dead rows are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Search {
+    /// Those marked dead, and others whose rows happen to be beside theirs.
+    Marked,
+    /// As many as this, where the most are likely to be.
+    Versions(usize),
+}
+
+/// How old a reader may be that misses rows whose entries are removed: what a standby waits for or cancels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    /// The last transaction that ended one of the rows.
+    pub transaction: u32,
+    /// The table is a catalog, which logical decoding reads as of the past.
+    pub is_catalog: bool,
+}
+
+/// The first of some marks, and the first behind them, if there is one.
+pub type Marks = (u64, Option<u64>);
+
+/// A leaf that was seen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen<P> {
+    /// The mark from which on it was seen to have keys.
+    pub from: u64,
+    /// The page.
+    pub block: Block,
+    /// What its pin was.
+    pub pin: P,
+}
 
 /// How a page is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +128,11 @@ pub trait PageStore {
     fn allocate(&self) -> Result<Self::Pin>;
     /// Notes in the free space map that a deleted page can be used again. Not logged, may be lost.
     fn free(&self, block: Block);
+    /// The time by which the deletion of an inner page is dated, never 0.
+    fn now(&self) -> u64;
+    /// Whether whoever was at work in the tree at that time is done: a page deleted then may become one of another level.
+    /// [`allocate`](PageStore::allocate) asks this.
+    fn is_past(&self, time: u64) -> bool;
     /// Pages in the file now.
     fn block_count(&self) -> Block;
     /// Applies a validated change to its pages, all exclusively locked by the caller, and logs it, as one atomic act.
@@ -101,12 +153,30 @@ pub trait PageStore {
     fn note_merge(&self, _from: Block, _to: Block) {}
     /// A writer is about to insert into this leaf page (exclusively locked): serializable conflicts are raised here.
     fn note_insert(&self, _pin: Self::Pin) {}
+    /// Says of an exclusively locked leaf's suspects which are dead, as far as it looks for them. Nothing is removed, and
+    /// `None` is answered, where that would have to wait for readers elsewhere in a way the log cannot say.
+    fn find_dead(&self, _leaf: Self::Pin, _suspects: &mut [Suspect], _search: Search) -> Option<Horizon> {
+        None
+    }
     /// A page that is likely the leaf where the next entry goes, as the last ones went there. It may have become anything
     /// meanwhile.
     fn likely_leaf(&self) -> Option<Block> {
         None
     }
-    /// Asks the hardware for some bytes of a pinned page, which is about to be locked and read.
+    /// The leaf that likely has the keys of a mark: it did when it was seen last.
+    #[inline]
+    fn seen_leaf(&self, _mark: u64) -> Option<Seen<Self::Pin>> {
+        None
+    }
+    /// Pins a page where it was seen last, or wherever it is.
+    #[inline]
+    fn pin_seen(&self, seen: &Seen<Self::Pin>) -> Result<Self::Pin> {
+        self.pin(seen.block)
+    }
+    /// All places from one mark on and before another, or all from there on, belong to a leaf, which is pinned and locked;
+    /// of none that is known where there are no such marks. `stale` is what [`seen_leaf`](PageStore::seen_leaf) said instead.
+    fn note_leaf(&self, _pin: Self::Pin, _marks: Option<Marks>, _stale: Option<&Seen<Self::Pin>>) {}
+    /// Asks the hardware for some bytes of a page that is pinned, or was, and is about to be locked and read.
     #[inline(always)]
     fn prefetch(&self, _pin: Self::Pin, _bytes: core::ops::Range<usize>) {}
 }

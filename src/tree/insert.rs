@@ -4,17 +4,36 @@ use super::{Arrival, Grip, Seek, Tree};
 use crate::change::{Change, Edit};
 use crate::key::long::Stored;
 use crate::key::{Lane, Tail};
-use crate::page::{Aim, Entry, KeySpace, Links, Long, Page, Plan, is_link};
+use crate::page::{Aim, Entry, KeySpace, Links, Long, Page, Plan, Thrift, is_link};
 use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
 
 /// Percent of a page kept left when the last page of a level splits under an ascending load, in inner pages.
 const INNER_FILL: usize = 90;
 
+/// How an entry is inserted.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// The index's fill factor in percent: what an ascending load leaves in a leaf.
+    pub fill: usize,
+    /// The entry is another version of a row that has one with the same key, likely in the same leaf.
+    pub adds_version: bool,
+}
+
+impl Manner {
+    /// An inner page's entry.
+    const INNER: Manner = Manner { fill: INNER_FILL, adds_version: false };
+
+    /// A new row's entry.
+    pub fn filling(fill: usize) -> Manner {
+        Manner { fill, adds_version: false }
+    }
+}
+
 impl<S: PageStore, L: Lane> Tree<'_, S, L> {
     /// Inserts an entry. `fill` is the index's fill factor in percent: what an ascending load leaves in a leaf.
     /// Nothing is locked or pinned before or after.
     pub fn insert(&self, lane: L, tail: Tail, fill: usize) -> Result<()> {
-        self.insert_entry(&Entry { key: lane, tail, child: NO_BLOCK }, fill)
+        self.insert_entry(&Entry { key: lane, tail, child: NO_BLOCK }, Manner::filling(fill))
     }
 }
 
@@ -22,16 +41,17 @@ impl<S: PageStore> Tree<'_, S, Long> {
     /// Inserts an entry whose key has this normal part, and what it has behind that. `fill` as for exact lanes. Nothing
     /// is locked or pinned before or after.
     pub fn insert_long(&self, normal: &[u8], extra: &[u8], tail: Tail, fill: usize) -> Result<()> {
-        self.insert_entry(&Entry { key: Stored::whole(normal, extra), tail, child: NO_BLOCK }, fill)
+        let entry = Entry { key: Stored::whole(normal, extra), tail, child: NO_BLOCK };
+        self.insert_entry(&entry, Manner::filling(fill))
     }
 }
 
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
-    /// Inserts an entry that is in one piece. `fill` as for exact lanes. Nothing is locked or pinned before or after.
-    pub fn insert_entry(&self, entry: &Entry<'_, K>, fill: usize) -> Result<()> {
+    /// Inserts an entry that is in one piece. Nothing is locked or pinned before or after.
+    pub fn insert_entry(&self, entry: &Entry<'_, K>, manner: Manner) -> Result<()> {
         let leaf = self.writable_leaf(K::key_of(entry, self.order))?;
         self.store.note_insert(leaf);
-        self.insert_into(leaf, entry, None, fill)
+        self.insert_into(leaf, entry, None, manner)
     }
 
     /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, if that is
@@ -53,7 +73,8 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// The page of `level` whose fences contain `key`, exclusively locked, its split finished.
     pub(super) fn writable_page(&self, key: K::Key<'_>, level: u8) -> Result<S::Pin> {
         loop {
-            let pin = self.descend(Seek::At(key), level, Grip::Exclusive)?;
+            let (seek, grip) = (Seek::At(key), Grip::Exclusive);
+            let pin = if level == 0 { self.find_leaf(seek, grip) } else { self.descend(seek, level, grip) }?;
             if !self.page(pin)?.is_incomplete() {
                 return Ok(pin);
             }
@@ -68,7 +89,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         mut pin: S::Pin,
         entry: &Entry<'_, K>,
         below: Option<S::Pin>,
-        fill: usize,
+        manner: Manner,
     ) -> Result<()> {
         let key = K::key_of(entry, self.order);
         loop {
@@ -82,11 +103,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 }
                 return Ok(());
             }
-            if self.makes_room(pin, entry)? {
+            if self.makes_room(pin, entry, manner)? {
                 continue;
             }
             if self.store.block(pin) != ROOT {
-                return self.split(pin, entry, below, fill);
+                return self.split(pin, entry, below, manner.fill);
             }
             self.grow_root(pin)?;
             pin = self.writable_page(key, level)?;
@@ -97,15 +118,23 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         }
     }
 
-    /// Whether a page, exclusively locked, has room for an entry without being split. It is repacked if it takes that.
-    pub(super) fn makes_room(&self, pin: S::Pin, entry: &Entry<'_, K>) -> Result<bool> {
-        let key = K::key_of(entry, self.order);
-        let mut plan = self.page(pin)?.plan(key, entry);
+    /// Whether a page, exclusively locked, has room for an entry without being split. Its dead entries are removed and it
+    /// is repacked if it takes that.
+    pub(super) fn makes_room(&self, pin: S::Pin, entry: &Entry<'_, K>, manner: Manner) -> Result<bool> {
+        let look = |thrift| self.page(pin).map(|page| page.plan(K::key_of(entry, self.order), entry, thrift));
+        let has_room = |plan: &Plan| !matches!(plan, Plan::Repack { .. } | Plan::Full);
+        let mut plan = look(Thrift::Usual)?;
+        if !has_room(&plan) && self.remove_marked(pin)? {
+            plan = look(Thrift::Tight)?;
+        }
+        if matches!(plan, Plan::Full) && manner.adds_version && self.remove_versions(pin)? {
+            plan = look(Thrift::Tight)?;
+        }
         if let Plan::Repack { cell } = plan {
             self.store.commit(&Change::new(pin).edit(Edit::Repack { cell }));
-            plan = self.page(pin)?.plan(key, entry);
+            plan = look(Thrift::Tight)?;
         }
-        Ok(!matches!(plan, Plan::Repack { .. } | Plan::Full))
+        Ok(has_room(&plan))
     }
 
     /// Puts the root's entries into two new pages and makes it their parent, one level up. The root comes exclusively
@@ -259,7 +288,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             self.release(left);
             return Ok(());
         }
-        self.insert_into(parent, &K::downlink(&high, right), Some(left), INNER_FILL)
+        self.insert_into(parent, &K::downlink(&high, right), Some(left), Manner::INNER)
     }
 }
 

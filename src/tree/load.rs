@@ -34,6 +34,23 @@ pub trait Batch<K: KeySpace> {
     fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &K::Kept);
 }
 
+/// Where a loader's pages go.
+pub trait Pages {
+    /// The number of a page to come, if the loader is not simply to count on.
+    fn spare(&mut self) -> Option<Block> {
+        None
+    }
+
+    /// Writes a page.
+    fn write(&mut self, block: Block, page: &PageBytes);
+}
+
+impl<F: FnMut(Block, &PageBytes)> Pages for F {
+    fn write(&mut self, block: Block, page: &PageBytes) {
+        self(block, page);
+    }
+}
+
 /// One level's page being filled.
 struct Level<K: Loadable> {
     batch: K::Batch,
@@ -41,6 +58,55 @@ struct Level<K: Loadable> {
     /// The page before the one being filled, and this one's block once it is known that the level has several pages.
     left: Block,
     block: Block,
+}
+
+impl<K: Loadable> Level<K> {
+    /// Makes `level`, whose memory is zeroed, that of an empty page beginning at `low`.
+    ///
+    /// # Safety
+    /// Zeroed memory.
+    unsafe fn begin(level: *mut Level<K>, low: &K::Kept, block: Block) {
+        // SAFETY: all-zero bytes are batches and numbers; the whole is too large to be moved on some stacks.
+        unsafe {
+            (&raw mut (*level).low).write(*low);
+            (&raw mut (*level).block).write(block);
+        }
+    }
+
+    /// Makes a page of the first `count` entries collected, or of fewer if its upper fence leaves no room for as many,
+    /// and goes on with the next page, whose block is `right`. `next` is the entry behind those collected.
+    fn close(
+        &mut self,
+        at: usize,
+        geometry: &Geometry,
+        order: K::Order<'_>,
+        count: usize,
+        next: Option<&Entry<'_, K>>,
+        right: Block,
+    ) -> PageBytes {
+        let mut fence = K::FIRST;
+        let page_of = |count: usize| {
+            let batch = &self.batch;
+            let last = batch.entry(count - 1);
+            match next {
+                Some(next) if count == batch.len() => batch.set_fence(&mut fence, at as u8, &last, next, order),
+                _ => batch.set_fence(&mut fence, at as u8, &last, &batch.entry(count), order),
+            }
+            Some((self.page(at, geometry, count, right, &fence)?, count))
+        };
+        let (page, count) = (1..=count).rev().find_map(page_of).expect("an entry and two fences fit a page");
+        (self.left, self.block) = (self.block, right);
+        K::assign(&mut self.low, &fence);
+        self.batch.drop_front(geometry, at as u8, count, &self.low);
+        page
+    }
+
+    /// A page of the first `count` entries collected, if they fit.
+    fn page(&self, at: usize, geometry: &Geometry, count: usize, right: Block, high: &K::Kept) -> Option<PageBytes> {
+        let (low, high) = (K::fence_of(&self.low), K::fence_of(high));
+        let links = Links { level: at as u8, left: self.left, right, low, high };
+        K::build(geometry, &links, count, (0..count).map(|index| self.batch.entry(index)))
+    }
 }
 
 /// Writes a tree from entries that come in order. Plain memory (up to two megabytes): it lives where the caller says, so
@@ -63,7 +129,7 @@ impl<K: Loadable> Loader<K> {
             loader.write_bytes(0, 1);
             let levels = (&raw mut (*loader).levels).cast::<Level<K>>();
             for at in 0..MOST_LEVELS {
-                (&raw mut (*levels.add(at)).low).write(K::FIRST);
+                Level::begin(levels.add(at), &K::FIRST, NO_BLOCK);
             }
             (&raw mut (*loader).height).write(1);
             (&raw mut (*loader).next_block).write(ROOT + 1);
@@ -76,16 +142,25 @@ impl<K: Loadable> Loader<K> {
         self.loaded
     }
 
-    /// Adds the next entry; pages that are full go to `write`.
-    pub fn add(
+    /// Adds the next entry; pages that are full go to `pages`.
+    pub fn add(&mut self, geometry: &Geometry, order: K::Order<'_>, entry: &Entry<'_, K>, pages: &mut dyn Pages) {
+        self.loaded += 1;
+        self.add_to(0, geometry, order, entry, pages);
+    }
+
+    /// Adds the next leaf of a tree whose leaves are [written already](Leaves): all of them, two at least. Other pages get
+    /// the numbers from `next_block` on.
+    pub fn add_leaf(
         &mut self,
         geometry: &Geometry,
         order: K::Order<'_>,
-        entry: &Entry<'_, K>,
-        write: &mut dyn FnMut(Block, &PageBytes),
+        (low, block): (&K::Kept, Block),
+        next_block: Block,
+        pages: &mut dyn Pages,
     ) {
-        self.loaded += 1;
-        self.add_to(0, geometry, order, entry, write);
+        self.height = self.height.max(2);
+        self.next_block = self.next_block.max(next_block);
+        self.add_to(1, geometry, order, &K::downlink(low, block), pages);
     }
 
     fn add_to(
@@ -94,7 +169,7 @@ impl<K: Loadable> Loader<K> {
         geometry: &Geometry,
         order: K::Order<'_>,
         entry: &Entry<'_, K>,
-        write: &mut dyn FnMut(Block, &PageBytes),
+        pages: &mut dyn Pages,
     ) {
         let fill = if at == 0 { self.fill } else { INNER_FILL };
         loop {
@@ -103,12 +178,11 @@ impl<K: Loadable> Loader<K> {
                 return;
             }
             let count = level.batch.len();
-            self.close(at, geometry, order, count, Some(entry), write);
+            self.close(at, geometry, order, count, Some(entry), pages);
         }
     }
 
-    /// Writes a page of the first `count` entries collected, or of fewer if its upper fence leaves no room for as many.
-    /// `next` is the entry behind those collected.
+    /// Writes a level's page of the first `count` entries collected, or of fewer.
     fn close(
         &mut self,
         at: usize,
@@ -116,65 +190,121 @@ impl<K: Loadable> Loader<K> {
         order: K::Order<'_>,
         count: usize,
         next: Option<&Entry<'_, K>>,
-        write: &mut dyn FnMut(Block, &PageBytes),
+        pages: &mut dyn Pages,
     ) {
         if self.levels[at].block == NO_BLOCK {
             // The level's first page: only now is it known that it is not the root.
-            self.levels[at].block = self.take_block();
+            self.levels[at].block = self.take_block(pages);
             self.height = self.height.max(at + 2);
         }
-        let right = self.take_block();
-        let mut fence = K::FIRST;
-        let page_of = |count: usize| {
-            let batch = &self.levels[at].batch;
-            let last = batch.entry(count - 1);
-            match next {
-                Some(next) if count == batch.len() => batch.set_fence(&mut fence, at as u8, &last, next, order),
-                _ => batch.set_fence(&mut fence, at as u8, &last, &batch.entry(count), order),
-            }
-            Some((self.page(at, geometry, count, right, &fence)?, count))
-        };
-        let (page, count) = (1..=count).rev().find_map(page_of).expect("an entry and two fences fit a page");
+        let right = self.take_block(pages);
         let level = &mut self.levels[at];
-        write(level.block, &page);
         let (low, block) = (level.low, level.block);
-        (level.left, level.block) = (level.block, right);
-        K::assign(&mut level.low, &fence);
-        level.batch.drop_front(geometry, at as u8, count, &level.low);
-        self.add_to(at + 1, geometry, order, &K::downlink(&low, block), write);
+        pages.write(block, &level.close(at, geometry, order, count, next, right));
+        self.add_to(at + 1, geometry, order, &K::downlink(&low, block), pages);
     }
 
-    fn take_block(&mut self) -> Block {
-        self.next_block += 1;
-        self.next_block - 1
-    }
-
-    /// A page of the first `count` entries collected, if they fit.
-    fn page(&self, at: usize, geometry: &Geometry, count: usize, right: Block, high: &K::Kept) -> Option<PageBytes> {
-        let level = &self.levels[at];
-        let (low, high) = (K::fence_of(&level.low), K::fence_of(high));
-        let links = Links { level: at as u8, left: level.left, right, low, high };
-        K::build(geometry, &links, count, (0..count).map(|index| level.batch.entry(index)))
+    fn take_block(&mut self, pages: &mut dyn Pages) -> Block {
+        pages.spare().unwrap_or_else(|| {
+            self.next_block += 1;
+            self.next_block - 1
+        })
     }
 
     /// Writes what is left, the root last. The tree is complete then.
-    pub fn finish(&mut self, geometry: &Geometry, order: K::Order<'_>, write: &mut dyn FnMut(Block, &PageBytes)) {
-        let mut at = 0;
+    pub fn finish(&mut self, geometry: &Geometry, order: K::Order<'_>, pages: &mut dyn Pages) {
+        let leaves_are_written = self.loaded == 0 && self.height > 1;
+        let mut at = usize::from(leaves_are_written);
         loop {
-            let count = self.levels[at].batch.len();
-            let Some(page) = self.page(at, geometry, count, NO_BLOCK, &K::LAST) else {
+            let level = &self.levels[at];
+            let count = level.batch.len();
+            let Some(page) = level.page(at, geometry, count, NO_BLOCK, &K::LAST) else {
                 // The last page has no upper fence, and keys that had much in common with it take more without.
-                self.close(at, geometry, order, count / 2, None, write);
+                self.close(at, geometry, order, count / 2, None, pages);
                 continue;
             };
             if at + 1 == self.height {
-                return write(ROOT, &page);
+                return pages.write(ROOT, &page);
             }
-            let level = &self.levels[at];
             let (block, low) = (level.block, level.low);
-            write(block, &page);
-            self.add_to(at + 1, geometry, order, &K::downlink(&low, block), write);
+            pages.write(block, &page);
+            self.add_to(at + 1, geometry, order, &K::downlink(&low, block), pages);
             at += 1;
+        }
+    }
+}
+
+/// Where the leaves of a part of a tree go.
+pub trait PartPages<K: Loadable> {
+    /// The number of a page to come.
+    fn take(&mut self) -> Block;
+
+    /// Writes a leaf that begins at `low`.
+    fn write(&mut self, block: Block, low: &K::Kept, page: &PageBytes);
+}
+
+/// Writes the leaves of a part of a tree from entries that come in order: all there are between two places. The other
+/// leaves are written elsewhere, perhaps at the same time, and the levels above when it is known which leaves there are.
+/// Plain memory, which lives where the caller says.
+pub struct Leaves<K: Loadable> {
+    level: Level<K>,
+    fill: usize,
+}
+
+impl<K: Loadable> Leaves<K> {
+    /// Makes in `memory` what writes the leaves from `low` on, the first one to `block`, filling them to `fill` percent.
+    pub fn init(memory: &mut core::mem::MaybeUninit<Self>, fill: usize, low: &K::Kept, block: Block) {
+        let leaves = memory.as_mut_ptr();
+        // SAFETY: all-zero bytes are a batch, keys and numbers; no value is read or moved.
+        unsafe {
+            leaves.write_bytes(0, 1);
+            Level::begin(&raw mut (*leaves).level, low, block);
+            (&raw mut (*leaves).fill).write(fill);
+        }
+    }
+
+    /// Adds the next entry; leaves that are full go to `pages`.
+    pub fn add(
+        &mut self,
+        geometry: &Geometry,
+        order: K::Order<'_>,
+        entry: &Entry<'_, K>,
+        pages: &mut impl PartPages<K>,
+    ) {
+        while !self.level.batch.push(geometry, 0, self.fill, &self.level.low, entry) {
+            let count = self.level.batch.len();
+            self.close(geometry, order, count, Some(entry), pages);
+        }
+    }
+
+    fn close(
+        &mut self,
+        geometry: &Geometry,
+        order: K::Order<'_>,
+        count: usize,
+        next: Option<&Entry<'_, K>>,
+        pages: &mut impl PartPages<K>,
+    ) {
+        let right = pages.take();
+        let (low, block) = (self.level.low, self.level.block);
+        pages.write(block, &low, &self.level.close(0, geometry, order, count, next, right));
+    }
+
+    /// Writes the part's last leaf, which ends at `high` and has the leaf `right` behind it. Returns its block.
+    pub fn finish(
+        &mut self,
+        geometry: &Geometry,
+        order: K::Order<'_>,
+        (high, right): (&K::Kept, Block),
+        pages: &mut impl PartPages<K>,
+    ) -> Block {
+        loop {
+            let count = self.level.batch.len();
+            if let Some(page) = self.level.page(0, geometry, count, right, high) {
+                pages.write(self.level.block, &self.level.low, &page);
+                return self.level.block;
+            }
+            self.close(geometry, order, count / 2, None, pages);
         }
     }
 }

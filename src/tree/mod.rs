@@ -4,17 +4,22 @@
 //! holds a higher one's. Whoever arrives at a page checks, under its lock, that it is live, on the level looked for and
 //! has the key between its fences (I5): then it is the right page, however it was reached.
 
+mod inquest;
 mod insert;
+mod joint;
 pub mod load;
+mod purge;
 mod unique;
 mod vacuum;
 pub mod verify;
 
+pub use inquest::Inquest;
+pub use insert::Manner;
 pub use unique::Verdict;
 pub use vacuum::VacuumStats;
 
-use crate::page::{Geometry, KeySpace, Page, Side, is_link};
-use crate::store::{Block, Error, Mode, PageStore, ROOT, Result};
+use crate::page::{Geometry, KeySpace, Page, Position, Side, is_link};
+use crate::store::{Block, Error, Mode, PageStore, ROOT, Result, Seen};
 
 /// An index: pages in a store, laid out by a geometry, of the key space `K`.
 pub struct Tree<'t, S, K: KeySpace> {
@@ -88,10 +93,17 @@ impl<K: KeySpace> Seek<'_, K> {
         }
     }
 
-    fn child(self, page: &Page<'_, K>) -> Option<Block> {
+    /// The mark by which the page looked for may be known.
+    #[inline]
+    fn mark(self) -> u64 {
+        let (Seek::At(key) | Seek::Before(key)) = self;
+        K::mark(key)
+    }
+
+    fn child_place(self, page: &Page<'_, K>) -> Option<Position> {
         match self {
-            Seek::At(key) => page.child_for(key),
-            Seek::Before(key) => page.child_before(key),
+            Seek::At(key) => page.child_place(key),
+            Seek::Before(key) => page.child_place_before(key),
         }
     }
 }
@@ -154,12 +166,12 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
 
     /// The leaf whose fences contain `key`, pinned and share-locked.
     pub fn leaf_for(&self, key: K::Key<'_>) -> Result<S::Pin> {
-        self.descend(Seek::At(key), 0, Grip::Share)
+        self.find_leaf(Seek::At(key), Grip::Share)
     }
 
     /// The leaf that holds the keys just before `key`, pinned and share-locked.
     pub fn leaf_before(&self, key: K::Key<'_>) -> Result<S::Pin> {
-        self.descend(Seek::Before(key), 0, Grip::Share)
+        self.find_leaf(Seek::Before(key), Grip::Share)
     }
 
     /// `hint`, if it is the leaf whose fences contain `key`, or a page right of it that is; else by descent. Pinned and
@@ -216,8 +228,7 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         let mut hops = 0;
         loop {
             let pin = self.store.pin(block)?;
-            self.store.prefetch(pin, 0..self.geometry.front(level));
-            self.store.prefetch(pin, self.geometry.back());
+            self.ask_for(pin, level);
             self.grip(pin, grip);
             let page = self.page(pin)?;
             match seek.arrival(&page, level) {
@@ -237,12 +248,85 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         }
     }
 
+    /// The leaf looked for, pinned and locked as `grip` says: where it was seen before, if it still is there, else by
+    /// descent.
+    #[inline]
+    fn find_leaf(&self, seek: Seek<'_, K>, grip: Grip) -> Result<S::Pin> {
+        let seen = self.store.seen_leaf(seek.mark());
+        if let Some(seen) = &seen {
+            // What is known of a page that is not pinned suffices for that.
+            self.ask_for(seen.pin, 0);
+            let pin = self.store.pin_seen(seen)?;
+            self.grip(pin, grip);
+            let page = self.page(pin)?;
+            // However near the right page may be, it is not looked for along the links: it may also be far.
+            if matches!(seek.arrival(&page, 0), Arrival::Here) {
+                if pin != seen.pin {
+                    self.store.note_leaf(pin, Some((seen.from, None)), None);
+                }
+                return Ok(pin);
+            }
+            self.release(pin);
+        }
+        self.find_unseen_leaf(seek, grip, seen.as_ref())
+    }
+
+    /// The same by descent, noting where the leaf is. What was seen before was not it. That its parent says so, too, is as
+    /// much as a descent knows: a leaf with damaged fences is not to be taken for others.
+    #[cold]
+    fn find_unseen_leaf(&self, seek: Seek<'_, K>, grip: Grip, stale: Option<&Seen<S::Pin>>) -> Result<S::Pin> {
+        let mut below = None;
+        let pin = self.descend_past(seek, 0, grip, &mut |parent, place| below = self.child_marks(parent, place))?;
+        let marks = below.filter(|(child, ..)| *child == self.store.block(pin)).map(|(_, from, to)| (from, to));
+        if marks.is_some() || stale.is_some() {
+            self.store.note_leaf(pin, marks, stale);
+        }
+        Ok(pin)
+    }
+
+    /// A child, and by its parent the marks from which on and before which all places are its own: none of a fence's own
+    /// mark, unless that says all of the fence. `None` if there are no such marks.
+    fn child_marks(&self, parent: &Page<'_, K>, place: Position) -> Option<(Block, u64, Option<u64>)> {
+        let mark = |entry| {
+            let mut key = K::fresh();
+            K::keep_key(&mut key, &entry, self.order)?;
+            Some(K::mark_of(K::fence_of(&key)))
+        };
+        let entry = parent.entry(place)?;
+        let child = entry.child;
+        let (mark_before, is_told) = if place == vacuum::FIRST { K::mark_of(parent.low()) } else { mark(entry)? };
+        let from = if is_told { mark_before } else { mark_before.checked_add(1)? };
+        let to = match parent.entry(parent.next(place)) {
+            Some(next) => Some(mark(next)?.0),
+            None => is_link(parent.right()).then(|| K::mark_of(parent.high()).0),
+        };
+        to.is_none_or(|to| from < to).then_some((child, from, to))
+    }
+
+    /// Asks the hardware for what a search of a page on a level begins with.
+    #[inline(always)]
+    fn ask_for(&self, pin: S::Pin, level: u8) {
+        self.store.prefetch(pin, 0..self.geometry.front(level));
+        self.store.prefetch(pin, self.geometry.back());
+    }
+
     /// The page looked for on `level`, pinned and locked as `grip` says. Nothing else is locked on return; the caller
     /// may hold locks on lower levels (and then asks for no cleanup lock).
     fn descend(&self, seek: Seek<'_, K>, level: u8, grip: Grip) -> Result<S::Pin> {
+        self.descend_past(seek, level, grip, &mut |_, _| {})
+    }
+
+    /// The same; `past` is told each page on the way and where in it the way goes on, while the page is locked.
+    fn descend_past(
+        &self,
+        seek: Seek<'_, K>,
+        level: u8,
+        grip: Grip,
+        past: &mut impl FnMut(&Page<'_, K>, Position),
+    ) -> Result<S::Pin> {
         let mut before = None;
         loop {
-            match self.try_descend(seek, level, grip)? {
+            match self.try_descend(seek, level, grip, past)? {
                 Ok(pin) => return Ok(pin),
                 // The same two pages, unchanged, contradict each other twice: no concurrent change explains that.
                 Err(misstep) if before == Some(misstep) => {
@@ -257,7 +341,13 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         }
     }
 
-    fn try_descend(&self, seek: Seek<'_, K>, level: u8, grip: Grip) -> Result<core::result::Result<S::Pin, Misstep>> {
+    fn try_descend(
+        &self,
+        seek: Seek<'_, K>,
+        level: u8,
+        grip: Grip,
+        past: &mut impl FnMut(&Page<'_, K>, Position),
+    ) -> Result<core::result::Result<S::Pin, Misstep>> {
         let mut parent = self.lock_root(level, grip)?;
         loop {
             let page = self.page(parent)?;
@@ -273,7 +363,11 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
                 return Err(Error::Corrupt { block, what: "root is below the level looked for" });
             }
             let next_level = page.level() - 1;
-            let child = seek.child(&page);
+            let place = seek.child_place(&page);
+            let child = place.and_then(|place| page.entry(place)).map(|entry| entry.child);
+            if let Some(place) = place {
+                past(&page, place);
+            }
             let parent_lsn = self.store.lsn(parent);
             self.release(parent);
             let Some(child) = child else {

@@ -1,7 +1,7 @@
 //! Insertion into a unique index: the entries with an equal key are looked at under the lock that keeps others from
 //! adding one.
 
-use super::Tree;
+use super::{Manner, Tree};
 use crate::key::Tail;
 use crate::page::{Entry, KeySpace, Page, is_link};
 use crate::store::{Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
@@ -28,11 +28,16 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         &self,
         (low, high): (K::Key<'_>, K::Key<'_>),
         entry: Option<&Entry<'_, K>>,
-        fill: usize,
+        manner: Manner,
         look: &mut dyn FnMut(Tail) -> Verdict,
     ) -> Result<bool> {
-        let first = self.first_leaf(low, entry)?;
-        if !self.look_at_equals(first, low, high, look)? {
+        let first = self.first_leaf(low, entry, manner)?;
+        let mut equals = 0;
+        let mut count = |tail| {
+            equals += 1;
+            look(tail)
+        };
+        if !self.look_at_equals(first, low, high, &mut count)? {
             // An error or a wait follows: what a serializable transaction read here is in conflict with either.
             self.store.note_insert(first);
             self.release(first);
@@ -44,17 +49,18 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         };
         let pin = self.step_to(first, K::key_of(entry, self.order))?;
         self.store.note_insert(pin);
-        self.insert_into(pin, entry, None, fill)?;
+        let adds_version = manner.adds_version || equals > 0;
+        self.insert_into(pin, entry, None, Manner { adds_version, ..manner })?;
         Ok(true)
     }
 
     /// The leaf with `low` between its fences, exclusively locked. A root that is a leaf without room for the entry grows
     /// before anything is looked at: growing gives its lock up.
-    fn first_leaf(&self, low: K::Key<'_>, entry: Option<&Entry<'_, K>>) -> Result<S::Pin> {
+    fn first_leaf(&self, low: K::Key<'_>, entry: Option<&Entry<'_, K>>, manner: Manner) -> Result<S::Pin> {
         loop {
             let pin = self.writable_leaf(low)?;
             let has_room = match entry {
-                Some(entry) if self.store.block(pin) == ROOT => self.makes_room(pin, entry)?,
+                Some(entry) if self.store.block(pin) == ROOT => self.makes_room(pin, entry, manner)?,
                 _ => true,
             };
             if has_room {

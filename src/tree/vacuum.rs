@@ -1,10 +1,11 @@
 //! VACUUM: removal of dead entries in key order, deletion of pages they leave empty, and what is left of the file.
 
+use super::inquest::Inquest;
 use super::{Grip, Seek, Tree};
 use crate::change::{Change, Edit};
 use crate::key::Tail;
-use crate::page::{self, KeySpace, Page, Position, is_link};
-use crate::store::{Block, Error, META, Mode, NO_BLOCK, PAGE_SIZE, PageStore, ROOT, Result};
+use crate::page::{self, Entry, KeySpace, Page, Plan, Position, Thrift, is_link};
+use crate::store::{Block, Error, META, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT, Result};
 
 /// What a pass over the index found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,31 +18,53 @@ pub struct VacuumStats {
     pub leaf_pages: u64,
     /// Leaf pages deleted by this pass.
     pub deleted_pages: u64,
+    /// Inner pages deleted by this pass, for want of more than one child.
+    pub folded_pages: u64,
 }
 
-/// An in-page set of entries to remove: nodes in descending order, a bit per slot.
-struct Purge {
-    nodes: [(u8, u64); 128],
-    count: usize,
-    removed: usize,
+/// What came of an attempt to delete a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deletion {
+    /// It is gone.
+    Done,
+    /// It is its parent's last child: its right neighbour has another.
+    LastChild,
+    /// Something else is in the way.
+    NotNow,
+}
+
+/// A page to be deleted between its neighbours, all exclusively locked.
+#[derive(Clone, Copy)]
+struct Trio<P> {
+    left: Option<P>,
+    pin: P,
+    right: P,
 }
 
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Removes every entry that `is_dead` names from the leaves, left to right, with a cleanup lock on every leaf it
-    /// passes, and deletes leaves that are empty then. `visit` is told each live leaf, the one after it, and where that
-    /// begins. One such pass runs at a time (the server's table lock sees to it). Nothing is locked or pinned before or after.
+    /// passes, and deletes leaves that are empty then. What is dead stays dead while this goes on. `inquest` is memory to ask
+    /// about the rows of many leaves at a time; `ahead` is told each leaf of those, the one after it, and where that begins,
+    /// and `visit` each live leaf once it is done with. One such pass runs at a time (the server's table lock sees to it).
+    /// Nothing is locked or pinned before or after.
     pub fn vacuum(
         &self,
+        inquest: &mut Inquest<'_>,
         is_dead: &mut dyn FnMut(Tail) -> bool,
-        visit: &mut dyn FnMut(Block, Block, &K::Kept),
+        ahead: &mut dyn FnMut(Block, Block, &K::Kept),
+        visit: &mut dyn FnMut(Block),
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
         // A scan that read the root while it was the only leaf holds its pin there, wherever the entries are now.
         let root = self.store.pin(ROOT)?;
         self.store.lock_cleanup(root);
-        if self.page(root)?.level() == 0 {
-            self.purge(root, is_dead, &mut stats)?;
-            visit(ROOT, NO_BLOCK, K::last());
+        let page = self.page(root)?;
+        if page.level() == 0 {
+            if !page.is_alone() {
+                return Err(Error::Corrupt { block: ROOT, what: "root is a leaf among others" });
+            }
+            self.purge(root, inquest, is_dead, &mut stats)?;
+            visit(ROOT);
             self.release(root);
             return Ok(stats);
         }
@@ -50,7 +73,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let mut low = K::FIRST;
         let mut pin = self.descend(Seek::At(K::lend(&bound, self.order)), 0, Grip::Cleanup)?;
         loop {
-            self.purge(pin, is_dead, &mut stats)?;
+            self.purge(pin, inquest, is_dead, &mut stats)?;
             let page = self.page(pin)?;
             let (block, right) = (self.store.block(pin), page.right());
             let empty = page.is_empty();
@@ -60,7 +83,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 K::keep(&mut bound, page.high());
             }
             self.store.unlock(pin);
-            let deleted = empty && self.delete_leaf(pin, &low)?;
+            let deleted = empty && self.delete_leaf(pin, &low, &mut stats)?;
             self.store.unpin(pin);
             if deleted {
                 stats.deleted_pages += 1;
@@ -68,29 +91,49 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 self.store.free(block);
                 K::assign(&mut bound, &low);
             } else {
-                visit(block, right, &bound);
+                visit(block);
             }
             if !is_link(right) {
                 return Ok(stats);
             }
             self.store.check_interrupts();
+            if inquest.is_exhausted() {
+                self.inquire(right, inquest, is_dead, ahead)?;
+            }
             let seek = Seek::At(K::lend(&bound, self.order));
             pin = match self.arrive(right, seek, 0, Grip::Cleanup)? {
                 Ok(pin) => pin,
                 Err(_) => self.descend(seek, 0, Grip::Cleanup)?,
             };
+            let next = self.page(pin)?;
+            let is_next = next.left() == block && K::same_fence(next.low(), K::fence_of(&bound));
+            if !(deleted || is_next && self.store.block(pin) == right) {
+                self.release(pin);
+                self.check_joint(block, right)?;
+                pin = self.descend(seek, 0, Grip::Cleanup)?;
+            }
         }
     }
 
     /// Removes dead entries from a leaf that is locked for cleanup. Lock and pin stay.
-    fn purge(&self, pin: S::Pin, is_dead: &mut dyn FnMut(Tail) -> bool, stats: &mut VacuumStats) -> Result<()> {
+    fn purge(
+        &self,
+        pin: S::Pin,
+        inquest: &mut Inquest<'_>,
+        is_dead: &mut dyn FnMut(Tail) -> bool,
+        stats: &mut VacuumStats,
+    ) -> Result<()> {
         let page = self.page(pin)?;
         stats.leaf_pages += 1;
-        let purge = Purge::of(&page, is_dead);
-        if purge.count > 0 {
-            self.store.commit(&Change::new(pin).edit(Edit::Purge(&purge.nodes[..purge.count])));
+        if !page.is_in_order() {
+            let what = "entries are out of order, or are no entries";
+            return Err(Error::Corrupt { block: self.store.block(pin), what });
         }
-        stats.removed += purge.removed as u64;
+        let purge = self.dead_rows(pin, &page, inquest, is_dead);
+        if !purge.is_empty() {
+            self.store.commit(&Change::new(pin).edit(purge.edit()));
+        }
+        stats.removed += purge.removed() as u64;
         stats.entries += self.page(pin)?.entries() as u64;
         Ok(())
     }
@@ -98,14 +141,61 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Deletes an empty leaf: one atomic change over it, its neighbours and their parent, by which the right neighbour
     /// takes over its key space. `false` where that is not possible now (docs/design.md, 5); the leaf stays then, and is used
     /// again when keys come. The leaf is pinned, nothing is locked, before and after.
-    fn delete_leaf(&self, pin: S::Pin, low: &K::Kept) -> Result<bool> {
+    fn delete_leaf(&self, pin: S::Pin, low: &K::Kept, stats: &mut VacuumStats) -> Result<bool> {
+        Ok(match self.delete(pin, low, 0)? {
+            Deletion::Done => true,
+            Deletion::LastChild => self.fold(low, 1, stats)? && self.delete(pin, low, 0)? == Deletion::Done,
+            Deletion::NotNow => false,
+        })
+    }
+
+    /// Deletes the page of `level` that `low` begins if it has a single child, which its right neighbour gets. Where that
+    /// has another parent, the page's own is deleted first if it can be, and so on: a branch of single children folds from
+    /// its top. Whether it is gone. Nothing is locked before or after.
+    fn fold(&self, low: &K::Kept, level: u8, stats: &mut VacuumStats) -> Result<bool> {
+        let pin = self.descend(Seek::At(K::lend(low, self.order)), level, Grip::Share)?;
+        let (block, page) = (self.store.block(pin), self.page(pin)?);
+        let is_candidate = page.entries() == 1 && K::same_fence(page.low(), K::fence_of(low));
+        self.store.unlock(pin);
+        let gone = is_candidate
+            && match self.delete(pin, low, level)? {
+                Deletion::Done => true,
+                Deletion::LastChild => {
+                    self.fold(low, level + 1, stats)? && self.delete(pin, low, level)? == Deletion::Done
+                }
+                Deletion::NotNow => false,
+            };
+        self.store.unpin(pin);
+        if gone {
+            stats.folded_pages += 1;
+            self.store.free(block);
+        }
+        Ok(gone)
+    }
+
+    /// Deletes a page that is a leaf without entries, or has a single child. It is pinned, nothing is locked, before and
+    /// after.
+    fn delete(&self, pin: S::Pin, low: &K::Kept, level: u8) -> Result<Deletion> {
+        let Some(trio) = self.lock_trio(pin, level)? else {
+            return Ok(Deletion::NotNow);
+        };
+        let parent = self.writable_page(K::lend(low, self.order), level + 1)?;
+        let done = self.unlink(low, trio, parent)?;
+        self.release(parent);
+        self.release_trio(trio);
+        Ok(done)
+    }
+
+    /// Locks a page and its neighbours exclusively, left to right, if they are still neighbours then, no split beside the
+    /// page is incomplete, and it has nothing that its right neighbour could not take over. The page stays pinned anyway.
+    fn lock_trio(&self, pin: S::Pin, level: u8) -> Result<Option<Trio<S::Pin>>> {
         let block = self.store.block(pin);
         self.store.lock(pin, Mode::Share);
         let page = self.page(pin)?;
         let (left_block, right_block) = (page.left(), page.right());
         self.store.unlock(pin);
         if block == ROOT || !is_link(right_block) {
-            return Ok(false);
+            return Ok(None);
         }
         if left_block == block {
             return Err(Error::Corrupt { block, what: "page is its own left sibling" });
@@ -113,18 +203,21 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let left = self.lock_sibling(left_block)?;
         self.store.lock(pin, Mode::Exclusive);
         let right = self.lock_sibling(right_block)?.expect("a right sibling was seen");
-        let mut done = false;
-        if self.may_delete(block, left, pin, right)? {
-            let parent = self.writable_page(K::lend(low, self.order), 1)?;
-            done = self.unlink(low, left, pin, right, parent)?;
-            self.release(parent);
+        let trio = Trio { left, pin, right };
+        if self.may_delete(trio, level)? {
+            return Ok(Some(trio));
         }
-        self.release(right);
-        self.store.unlock(pin);
-        if let Some(left) = left {
+        self.release_trio(trio);
+        Ok(None)
+    }
+
+    /// Unlocks the three pages, and unpins the neighbours.
+    fn release_trio(&self, trio: Trio<S::Pin>) {
+        self.release(trio.right);
+        self.store.unlock(trio.pin);
+        if let Some(left) = trio.left {
             self.release(left);
         }
-        Ok(done)
     }
 
     fn lock_sibling(&self, block: Block) -> Result<Option<S::Pin>> {
@@ -136,34 +229,35 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         Ok(Some(pin))
     }
 
-    /// Whether the three pages, all exclusively locked, are still neighbours, the middle one is empty, and no split
-    /// beside it is incomplete.
-    fn may_delete(&self, block: Block, left: Option<S::Pin>, pin: S::Pin, right: S::Pin) -> Result<bool> {
-        let (page, next) = (self.page(pin)?, self.page(right)?);
-        let left_block = left.map_or(NO_BLOCK, |left| self.store.block(left));
-        let leads_here = match left {
+    /// Whether the three pages are still neighbours, the middle one is empty or has a single child, and no split beside it
+    /// is incomplete.
+    fn may_delete(&self, trio: Trio<S::Pin>, level: u8) -> Result<bool> {
+        let (block, page, next) = (self.store.block(trio.pin), self.page(trio.pin)?, self.page(trio.right)?);
+        let is_live = |page: &Page<'_, K>| page.level() == level && !page.is_deleted();
+        let left_block = trio.left.map_or(NO_BLOCK, |left| self.store.block(left));
+        let leads_here = match trio.left {
             None => true,
             Some(left) => {
                 let left = self.page(left)?;
-                is_live_leaf(&left) && left.right() == block && !left.is_incomplete()
+                is_live(&left) && left.right() == block && !left.is_incomplete()
             }
         };
         Ok(leads_here
-            && is_live_leaf(&page)
-            && page.is_empty()
+            && is_live(&page)
+            && page.entries() == usize::from(level > 0)
             && !page.is_incomplete()
             && page.left() == left_block
-            && page.right() == self.store.block(right)
-            && is_live_leaf(&next)
+            && page.right() == self.store.block(trio.right)
+            && is_live(&next)
             && next.left() == block
             && K::same_fence(next.low(), page.high()))
     }
 
     /// Takes the middle page out, if the parent has it and the right one side by side. All four are exclusively locked
     /// and stay so.
-    fn unlink(&self, low: &K::Kept, left: Option<S::Pin>, pin: S::Pin, right: S::Pin, parent: S::Pin) -> Result<bool> {
-        let (block, right_block) = (self.store.block(pin), self.store.block(right));
-        let (above, beside) = (self.page(parent)?, self.page(right)?);
+    fn unlink(&self, low: &K::Kept, trio: Trio<S::Pin>, parent: S::Pin) -> Result<Deletion> {
+        let (block, right_block) = (self.store.block(trio.pin), self.store.block(trio.right));
+        let (page, above, beside) = (self.page(trio.pin)?, self.page(parent)?, self.page(trio.right)?);
         let here = above.lower_bound(K::lend(low, self.order));
         let next = above.next(here);
         let leads = |at, fence, to| {
@@ -177,30 +271,59 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             });
         }
         if !leads(next, beside.low(), right_block) {
-            return Ok(false);
+            return Ok(if above.entry(next).is_none() { Deletion::LastChild } else { Deletion::NotNow });
         }
-        let change = match left {
-            Some(left) => Change::new(left).edit(Edit::SetRight(right_block)).page(pin),
-            None => Change::new(pin),
-        };
-        let left_block = left.map_or(NO_BLOCK, |left| self.store.block(left));
+        let child = page.entry(FIRST).map(|entry| K::downlink(low, entry.child));
+        let left_block = trio.left.map_or(NO_BLOCK, |left| self.store.block(left));
         let mut image = [0; PAGE_SIZE];
-        let low = K::fence_of(low);
-        let Some(lower) = K::lower(&beside, self.geometry, low, left_block, &mut image) else {
-            return Ok(false);
+        let Some(lower) = K::lower(&beside, self.geometry, K::fence_of(low), left_block, &mut image) else {
+            return Ok(Deletion::NotNow);
         };
-        self.store.note_merge(block, right_block);
+        let mut change = match trio.left {
+            Some(left) => Change::new(left).edit(Edit::SetRight(right_block)).page(trio.pin),
+            None => Change::new(trio.pin),
+        };
+        if child.is_some() {
+            change = change.edit(Edit::Remove { node: FIRST.node, mask: 1 << FIRST.slot });
+        }
+        let time = if page.level() == 0 { 0 } else { self.store.now() };
+        change = change.edit(Edit::Delete { time }).page(trio.right).edit(lower).edit(Edit::SetLeft(left_block));
+        let mut lowered = *self.store.bytes(trio.right);
+        if let Some(child) = &child {
+            Change::new(()).edit(lower).redo(0, &mut lowered);
+            change = match self.add_first(child, low, &mut lowered, right_block, change)? {
+                Some(change) => change,
+                None => return Ok(Deletion::NotNow),
+            };
+        } else {
+            self.store.note_merge(block, right_block);
+        }
         self.store.commit(
             &change
-                .edit(Edit::Delete)
-                .page(right)
-                .edit(lower)
-                .edit(Edit::SetLeft(left_block))
                 .page(parent)
                 .edit(Edit::SetChild { place: here, child: right_block })
                 .edit(Edit::Remove { node: next.node, mask: 1 << next.slot }),
         );
-        Ok(true)
+        Ok(Deletion::Done)
+    }
+
+    /// Adds to a change of `page` what inserting an entry takes that comes before all others; the page is repacked if need
+    /// be. `None` if it has no room.
+    fn add_first<'e>(
+        &self,
+        entry: &Entry<'e, K>,
+        low: &K::Kept,
+        page: &mut PageBytes,
+        block: Block,
+        mut change: Change<'e, S::Pin>,
+    ) -> Result<Option<Change<'e, S::Pin>>> {
+        let key = K::lend(low, self.order);
+        let plan = Page::<K>::open(page, self.geometry, block)?.plan(key, entry, Thrift::Tight);
+        if let Plan::Repack { cell } = plan {
+            Change::new(()).edit(Edit::Repack { cell }).redo(0, page);
+            change = change.edit(Edit::Repack { cell });
+        }
+        Ok(Page::open(page, self.geometry, block)?.insertion(key, entry, change))
     }
 
     /// Tells `visit` every live page above the leaves. Nothing is locked or pinned before or after.
@@ -233,36 +356,17 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         }
     }
 
-    /// Whether a page that no link leads to can be handed out again. Nothing is locked or pinned before or after.
+    /// Whether a page that no link leads to can be handed out again now. Nothing is locked or pinned before or after.
     pub fn is_reusable(&self, block: Block) -> Result<bool> {
         if block == META || block == ROOT {
             return Ok(false);
         }
         let pin = self.store.pin(block)?;
         self.store.lock(pin, Mode::Share);
-        let reusable = page::reusable(self.store.bytes(pin));
+        let bytes = self.store.bytes(pin);
+        let reusable = page::reusable(bytes) && self.store.is_past(page::deleted_at(bytes));
         self.release(pin);
         Ok(reusable)
-    }
-}
-
-fn is_live_leaf<K: KeySpace>(page: &Page<'_, K>) -> bool {
-    page.level() == 0 && !page.is_deleted()
-}
-
-impl Purge {
-    fn of<K: KeySpace>(page: &Page<'_, K>, is_dead: &mut dyn FnMut(Tail) -> bool) -> Purge {
-        let mut purge = Purge { nodes: [(0, 0); 128], count: 0, removed: 0 };
-        for number in (0..page.nodes()).rev() {
-            let node = page.node(number);
-            let mask = (0..node.len()).fold(0, |mask, slot| mask | u64::from(is_dead(node.tail(slot))) << slot);
-            if mask != 0 {
-                purge.nodes[purge.count] = (number as u8, mask);
-                purge.count += 1;
-                purge.removed += mask.count_ones() as usize;
-            }
-        }
-        purge
     }
 }
 

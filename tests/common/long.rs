@@ -1,6 +1,6 @@
 //! A tree of byte-string keys in memory, beside the rows it should hold, which are ordered value by value.
 
-use super::BUILD_ID;
+use super::{BUILD_ID, memory_to_ask};
 use fpbtree_engine::key::digit::{Buffer, Decimal, DecimalClass, DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::key::long::{ColumnOrder, Kept, LongOrder, LongShape, MOST_KEY, Room, Stored};
 use fpbtree_engine::key::{LaneKind, Tail};
@@ -8,9 +8,9 @@ use fpbtree_engine::page::{Entry, Geometry, LogKind, Long, Meta, Shape};
 use fpbtree_engine::scan::{Cursor, Cut, Direction, Interval, LongSelection, Matches, compare_cuts};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Mode, NO_BLOCK, PageBytes, PageStore};
-use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
+use fpbtree_engine::tree::{Inquest, Tree};
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -431,7 +431,10 @@ impl LongBed {
     pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tail) -> bool) {
         let before = self.model.len();
         self.model.retain(|_, row| !is_dead(row.tail));
-        let stats = self.tree().vacuum(&mut is_dead, &mut |_, _, _| {}).expect("the vacuum succeeds");
+        let stats = self
+            .tree()
+            .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+            .expect("the vacuum succeeds");
         assert_eq!(stats.entries, self.model.len() as u64);
         assert_eq!(stats.removed, (before - self.model.len()) as u64);
     }

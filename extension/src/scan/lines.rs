@@ -94,13 +94,7 @@ impl<K: Searched> State<K> {
 /// Fetches a page's header, the buffer's own, and a line pointer.
 fn fetch_page(buffer: Buffer, offset: u16) {
     if buffer > INVALID_BUFFER {
-        // SAFETY: the server's own arrays; addresses are only hints here.
-        unsafe {
-            simd::prefetch(pg_sys::BufferDescriptors.wrapping_add(buffer as usize - 1).cast());
-            let page = server::page(buffer);
-            simd::prefetch(page);
-            simd::prefetch(line_pointer(page, offset).cast());
-        }
+        server::expect_page(buffer, [0, line_pointer(offset)]);
     }
 }
 
@@ -110,7 +104,7 @@ fn fetch_tuple(buffer: Buffer, offset: u16) {
         // SAFETY: shared buffers are memory always; what is read may be another page's by now, and is only a hint.
         unsafe {
             let page = server::page(buffer);
-            let place = line_pointer(page, offset).read_volatile() & LP_OFFSET;
+            let place = page.add(line_pointer(offset)).cast::<u32>().read_volatile() & LP_OFFSET;
             simd::prefetch(page.wrapping_add(place as usize));
         }
     }
@@ -119,9 +113,8 @@ fn fetch_tuple(buffer: Buffer, offset: u16) {
 /// The bits of a line pointer that say where in its page the tuple is.
 const LP_OFFSET: u32 = 0x7fff;
 
-/// `PageGetItemId`.
-fn line_pointer(page: *mut u8, offset: u16) -> *mut u32 {
-    let header = core::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
+/// Where in a page `PageGetItemId` finds a row's line pointer.
+fn line_pointer(offset: u16) -> usize {
     let within = (offset.max(1) as usize - 1).min(super::MOST_ROWS as usize);
-    page.wrapping_add(header).cast::<u32>().wrapping_add(within)
+    core::mem::offset_of!(pg_sys::PageHeaderData, pd_linp) + within * size_of::<u32>()
 }

@@ -14,6 +14,8 @@ use fpbtree_engine::scan::{Cursor, Scannable};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ConditionVariable, IndexScanDesc, IndexScanDescData, Size};
 
+use crate::server::raw;
+
 /// Nobody has begun.
 const FRESH: u32 = 0;
 /// The place is there for whoever comes next.
@@ -137,14 +139,6 @@ impl Shared {
 
 /// What waiting processes are shown to wait for: the same as with btree.
 const PAGE_WAIT: u32 = pg_sys::WaitEventIPC::WAIT_EVENT_BTREE_PAGE;
-
-mod raw {
-    use super::ConditionVariable;
-
-    unsafe extern "C-unwind" {
-        pub fn ConditionVariableSleep(variable: *mut ConditionVariable, wait_event: u32);
-    }
-}
 
 /// The `amestimateparallelscan` callback.
 #[cfg(any(feature = "pg15", feature = "pg16"))]

@@ -9,14 +9,17 @@ use fpbtree_engine::page::{Entry, KeySpace, Long};
 use fpbtree_engine::store::NO_BLOCK;
 use pgrx::pg_sys;
 
-use super::{raw, unreadable};
+use super::files::{Files, List, Shelf, raw, unreadable};
 use crate::memory::{allocate, zeroed_array};
 use crate::server;
 
 /// Comparisons between two looks at whether the build was cancelled.
 const COMPARISONS: u32 = 1 << 16;
-/// Bytes read from a file at a time.
-const PIECE: usize = 1 << 17;
+/// Bytes read from a file at a time: the most, and the least.
+const MOST_AHEAD: usize = 1 << 17;
+const LEAST_AHEAD: usize = 1 << 13;
+/// Bytes of memory to begin with.
+const AT_FIRST: usize = 1 << 18;
 
 /// What a record begins with: the lengths of the key's normal part and of what the entry has besides, and the tail.
 #[repr(C)]
@@ -40,12 +43,14 @@ struct Item {
 pub struct LongSorter {
     memory: *mut u8,
     size: usize,
+    /// The most there may be of it.
+    most: usize,
     /// Bytes of records, at the front.
     used: usize,
     /// Items, at the back.
     count: usize,
-    files: &'static mut [Reader],
-    file_count: usize,
+    files: Files,
+    runs: List<Reader>,
     total: u64,
 }
 
@@ -53,11 +58,11 @@ pub struct LongSorter {
 #[derive(Clone, Copy)]
 struct Reader {
     file: *mut pg_sys::BufFile,
-    /// Records still in the file, the one at hand not counted.
-    left: u64,
     /// Bytes of the file that are not read yet.
     unread: usize,
+    /// The bytes at hand, and how many there is room for.
     buffer: *mut u8,
+    room: usize,
     at: usize,
     end: usize,
     /// The record at hand.
@@ -92,16 +97,17 @@ unsafe fn compare(a: *const u8, b: *const u8, order: Option<LongOrder<'_>>) -> O
 }
 
 impl LongSorter {
-    /// A sorter that keeps to `memory` bytes. They are reserved at once, and used as entries come.
+    /// A sorter that keeps to `memory` bytes, which it takes as entries come.
     ///
     /// # Safety
     /// The current memory context outlives the sorter. May raise.
-    pub unsafe fn new(memory: usize) -> LongSorter {
-        let size = memory.max(64 * MOST_PARTS).next_multiple_of(size_of::<Item>());
+    pub unsafe fn new(memory: usize, files: Files) -> LongSorter {
+        let most = memory.max(64 * MOST_PARTS).next_multiple_of(size_of::<Item>());
+        let size = AT_FIRST.min(most);
         // SAFETY: all-zero bytes are readers; of the rest only written bytes are read.
         unsafe {
             let memory = allocate(pg_sys::CurrentMemoryContext, size, false);
-            LongSorter { memory, size, used: 0, count: 0, files: zeroed_array(64), file_count: 0, total: 0 }
+            LongSorter { memory, size, most, used: 0, count: 0, files, runs: List::new(), total: 0 }
         }
     }
 
@@ -119,8 +125,8 @@ impl LongSorter {
         let length = HEADER + normal.len() + extra.len();
         // SAFETY: between the records and the items there is room for both.
         unsafe {
-            if self.used + length + (self.count + 1) * size_of::<Item>() > self.size {
-                self.spill(order);
+            while self.used + length + (self.count + 1) * size_of::<Item>() > self.size {
+                if self.size < self.most { self.grow() } else { self.spill(order) }
             }
             let record = self.memory.add(self.used);
             let header = Header { tail: entry.tail.raw(), normal: normal.len() as u32, extra: extra.len() as u32 };
@@ -138,6 +144,20 @@ impl LongSorter {
         }
         self.used += length;
         self.total += 1;
+    }
+
+    /// Takes twice as much memory, or as much as there may be.
+    unsafe fn grow(&mut self) {
+        let size = (2 * self.size).min(self.most);
+        // SAFETY: as the constructor; records stay where they are from the front, and items from the back.
+        unsafe {
+            let memory = allocate::<u8>(pg_sys::CurrentMemoryContext, size, false);
+            memory.copy_from_nonoverlapping(self.memory, self.used);
+            let items = memory.add(size).cast::<Item>().sub(self.count);
+            items.copy_from_nonoverlapping(self.items(), self.count);
+            crate::memory::free(core::mem::replace(&mut self.memory, memory));
+        }
+        self.size = size;
     }
 
     /// The first item: the one added last, until they are sorted.
@@ -167,21 +187,44 @@ impl LongSorter {
         // SAFETY: as `add`; the file is the resource owner's.
         unsafe {
             self.sort(order);
-            if self.file_count == self.files.len() {
-                let more = zeroed_array(2 * self.file_count);
-                more[..self.file_count].copy_from_slice(self.files);
-                self.files = more;
-            }
-            let file = raw::BufFileCreateTemp(false);
+            let file = self.files.create(self.runs.len());
             for item in core::slice::from_raw_parts(self.items(), self.count) {
                 let record = self.memory.add(item.at);
                 let header = record.cast::<Header>().read_unaligned();
                 raw::BufFileWrite(file, record.cast(), HEADER + (header.normal + header.extra) as usize);
+                server::check_for_interrupts();
             }
-            server::check_for_interrupts();
-            let reader = &mut self.files[self.file_count];
-            (reader.file, reader.left, reader.unread) = (file, self.count as u64, self.used);
-            (self.file_count, self.used, self.count) = (self.file_count + 1, 0, 0);
+            self.runs.push(Reader::new(self.files.finish(file), self.used));
+            (self.used, self.count) = (0, 0);
+        }
+    }
+
+    /// Leaves all entries to the leader of a parallel build. Returns in how many runs.
+    ///
+    /// # Safety
+    /// The constructor's memory context is current. May raise.
+    pub unsafe fn leave(&mut self, order: Option<LongOrder<'_>>) -> usize {
+        // SAFETY: as the constructor; the memory is not used any more.
+        unsafe {
+            if self.count > 0 {
+                self.spill(order);
+            }
+            crate::memory::free(self.memory);
+        }
+        self.runs.len()
+    }
+
+    /// Takes over the runs that a participant of a parallel build has left.
+    ///
+    /// # Safety
+    /// The constructor's memory context is current, and so many runs were left there. May raise.
+    pub unsafe fn take_over(&mut self, shelf: Shelf, runs: usize) {
+        for run in 0..runs {
+            // SAFETY: by this function's contract.
+            unsafe {
+                let (file, size) = shelf.open(run);
+                self.runs.push(Reader::new(file, size));
+            }
         }
     }
 
@@ -192,7 +235,7 @@ impl LongSorter {
     pub unsafe fn drain(&mut self, order: Option<LongOrder<'_>>, each: &mut dyn FnMut(&Entry<'_, Long>)) {
         // SAFETY: as the constructor.
         unsafe {
-            if self.file_count == 0 {
+            if self.runs.is_empty() {
                 self.sort(order);
                 for (number, item) in core::slice::from_raw_parts(self.items(), self.count).iter().enumerate() {
                     each(&entry(self.memory.add(item.at)));
@@ -201,8 +244,7 @@ impl LongSorter {
                     }
                 }
             } else {
-                self.spill(order);
-                crate::memory::free(self.memory);
+                self.leave(order);
                 self.merge(order, each);
             }
         }
@@ -212,11 +254,11 @@ impl LongSorter {
     unsafe fn merge(&mut self, order: Option<LongOrder<'_>>, each: &mut dyn FnMut(&Entry<'_, Long>)) {
         // SAFETY: as `drain`.
         unsafe {
-            let count = self.file_count;
-            let heap = zeroed_array::<usize>(count);
+            let ahead = (self.most / self.runs.len()).clamp(LEAST_AHEAD, MOST_AHEAD);
+            let heap = zeroed_array::<usize>(self.runs.len());
             let mut live = 0;
-            for (number, reader) in self.files[..count].iter_mut().enumerate() {
-                if reader.begin() {
+            for (number, reader) in self.runs.iter_mut().enumerate() {
+                if reader.begin(ahead) {
                     heap[live] = number;
                     live += 1;
                 }
@@ -227,8 +269,8 @@ impl LongSorter {
             let mut since_check = 0u32;
             while live > 0 {
                 let first = heap[0];
-                each(&entry(self.files[first].record));
-                if !self.files[first].advance() {
+                each(&entry(self.runs[first].record));
+                if !self.runs[first].advance() {
                     live -= 1;
                     heap[0] = heap[live];
                 }
@@ -238,7 +280,7 @@ impl LongSorter {
                     server::check_for_interrupts();
                 }
             }
-            for reader in &self.files[..count] {
+            for reader in &*self.runs {
                 raw::BufFileClose(reader.file);
             }
         }
@@ -246,7 +288,7 @@ impl LongSorter {
 
     unsafe fn sink(&self, heap: &mut [usize], mut at: usize, order: Option<LongOrder<'_>>) {
         // SAFETY: every reader in the heap has a record at hand.
-        let less = |a: usize, b: usize| unsafe { compare(self.files[a].record, self.files[b].record, order).is_lt() };
+        let less = |a: usize, b: usize| unsafe { compare(self.runs[a].record, self.runs[b].record, order).is_lt() };
         loop {
             let left = 2 * at + 1;
             if left >= heap.len() {
@@ -271,25 +313,27 @@ fn marker_bits(normal: &[u8]) -> u64 {
 }
 
 impl Reader {
-    /// Goes to the first record; `false` if there is none.
-    unsafe fn begin(&mut self) -> bool {
+    fn new(file: *mut pg_sys::BufFile, unread: usize) -> Reader {
+        let nothing = core::ptr::null_mut();
+        Reader { file, unread, buffer: nothing, room: 0, at: 0, end: 0, record: nothing }
+    }
+
+    /// Goes to the first record, reading so many bytes at a time; `false` if there is none.
+    unsafe fn begin(&mut self, ahead: usize) -> bool {
+        self.room = ahead;
         // SAFETY: new memory; the file is open.
         unsafe {
-            self.buffer = zeroed_array::<u8>(PIECE).as_mut_ptr();
+            self.buffer = zeroed_array::<u8>(ahead).as_mut_ptr();
             self.record = zeroed_array::<u8>(HEADER + 2 * MOST_PARTS).as_mut_ptr();
-            if raw::BufFileSeek(self.file, 0, 0, 0) != 0 {
-                unreadable();
-            }
             self.advance()
         }
     }
 
     /// Goes to the next record; `false` if there is none.
     unsafe fn advance(&mut self) -> bool {
-        if self.left == 0 {
+        if self.at == self.end && self.unread == 0 {
             return false;
         }
-        self.left -= 1;
         // SAFETY: a record has room for the longest.
         unsafe {
             self.take(0, HEADER);
@@ -305,7 +349,7 @@ impl Reader {
         unsafe {
             while length > 0 {
                 if self.at == self.end {
-                    let piece = PIECE.min(self.unread);
+                    let piece = self.room.min(self.unread);
                     if piece == 0 || raw::BufFileRead(self.file, self.buffer.cast(), piece) != piece {
                         unreadable();
                     }

@@ -1,112 +1,78 @@
-//! Sorting the entries of a build within `maintenance_work_mem`: sorted runs in temporary files, and one merge.
+//! Sorting the entries of a build within `maintenance_work_mem`: what fits is sorted there; what does not goes to
+//! temporary files as sorted runs, which are merged.
 
-use core::ffi::{c_int, c_void};
+use fpbtree_engine::key::{Key, Lane, Tail};
+use fpbtree_engine::sort::{Compact, Host, Merge, Radix, Run, Slab, slabs_within, table_length};
+use pgrx::pg_sys::{self, MemoryContext};
 
-use fpbtree_engine::key::{Lane, Tail};
-use pgrx::pg_sys;
-
-use crate::memory::{allocate, free_array, zeroed_array};
+use crate::memory::{allocate, zeroed_array};
 use crate::server;
 
-/// Entries sorted in one go: few enough that a cancel is noticed soon.
-const CHUNK: usize = 1 << 20;
-/// Entries read from a run at a time.
-const READ_AHEAD: usize = 4096;
-
-/// A lane and a tail as one number that sorts as they do.
-pub trait Sortable: Lane {
-    /// The number.
-    type Item: Copy + Ord;
-    /// Makes it.
-    fn join(self, tail: Tail) -> Self::Item;
-    /// Takes it apart.
-    fn part(item: Self::Item) -> (Self, Tail);
-}
-
-macro_rules! sortable {
-    ($lane:ident) => {
-        impl Sortable for $lane {
-            type Item = u128;
-            #[inline]
-            fn join(self, tail: Tail) -> u128 {
-                u128::from(self) << 64 | u128::from(tail.raw())
-            }
-            #[inline]
-            fn part(item: u128) -> ($lane, Tail) {
-                ((item >> 64) as $lane, Tail::from_raw(item as u64))
-            }
-        }
-    };
-}
-
-sortable!(u32);
-sortable!(u64);
-
-impl Sortable for u128 {
-    type Item = (u128, u64);
-    #[inline]
-    fn join(self, tail: Tail) -> (u128, u64) {
-        (self, tail.raw())
-    }
-    #[inline]
-    fn part((lane, tail): (u128, u64)) -> (u128, Tail) {
-        (lane, Tail::from_raw(tail))
-    }
-}
-
+pub mod files;
 mod long;
 
+pub use files::{Files, Shelf};
 pub use long::LongSorter;
 
-mod raw {
-    use super::*;
+use files::{List, raw, unreadable};
 
-    unsafe extern "C-unwind" {
-        pub fn BufFileCreateTemp(across_transactions: bool) -> *mut pg_sys::BufFile;
-        pub fn BufFileClose(file: *mut pg_sys::BufFile);
-        pub fn BufFileRead(file: *mut pg_sys::BufFile, to: *mut c_void, size: usize) -> usize;
-        pub fn BufFileWrite(file: *mut pg_sys::BufFile, from: *const c_void, size: usize);
-        pub fn BufFileSeek(file: *mut pg_sys::BufFile, number: c_int, offset: i64, whence: c_int) -> c_int;
-    }
-}
-
-/// A sorted run: in memory, or in a file and read a piece at a time.
-#[derive(Clone, Copy)]
-struct Run<I> {
-    file: *mut pg_sys::BufFile,
-    /// The items at hand.
-    items: *mut I,
-    count: usize,
-    next: usize,
-    /// Items still in the file.
-    left: usize,
-    /// How many of them are read at a time.
-    piece: usize,
-}
+/// Bytes read from a run at a time: the most, and the least.
+const MOST_AHEAD: usize = 1 << 15;
+const LEAST_AHEAD: usize = 1 << 13;
+/// Merged entries between two looks at whether the build was cancelled.
+const MERGED: usize = 4096;
+/// Entries looked at for each part that runs are divided into.
+const SAMPLES: usize = 64;
 
 /// Collects entries and gives them back in order. Plain memory in the current memory context, no destructor: after an
 /// error the server frees it and closes the files.
-pub struct Sorter<L: Sortable> {
-    items: &'static mut [L::Item],
-    count: usize,
-    /// Where the chunk being filled begins.
-    chunk: usize,
-    runs: &'static mut [Run<L::Item>],
-    run_count: usize,
+pub struct Sorter<L: Radix> {
+    entries: InMemory<L>,
+    /// Of the slabs.
+    context: MemoryContext,
+    memory: usize,
+    files: Files,
+    runs: List<FileRun<L>>,
     total: u64,
 }
 
-impl<L: Sortable> Sorter<L> {
-    /// A sorter that keeps to `memory` bytes. They are reserved at once, and used as entries come.
+type InMemory<L> = fpbtree_engine::sort::Sorter<'static, L, Server>;
+
+/// What the engine's sorter has of the server.
+struct Server {
+    context: MemoryContext,
+}
+
+impl<L: 'static> Host<'static, L> for Server {
+    fn slab(&mut self) -> &'static mut Slab<L> {
+        // SAFETY: all-zero bytes are a slab; the context is deleted when the sorter is not used any more.
+        unsafe { &mut *allocate(self.context, 1, true) }
+    }
+
+    #[inline]
+    fn check(&mut self) {
+        server::check_for_interrupts();
+    }
+}
+
+impl<L: Radix> Sorter<L> {
+    /// A sorter that keeps to `memory` bytes, which it takes as entries come.
     ///
     /// # Safety
     /// The current memory context outlives the sorter. May raise.
-    pub unsafe fn new(memory: usize) -> Sorter<L> {
-        let room = (memory / size_of::<L::Item>()).max(CHUNK / 16);
-        // SAFETY: all-zero bytes are runs; of the items only written ones are read.
+    pub unsafe fn new(memory: usize, files: Files) -> Sorter<L> {
+        // SAFETY: all-zero bytes are a table without slabs, and runs.
         unsafe {
-            let items = core::slice::from_raw_parts_mut(allocate(pg_sys::CurrentMemoryContext, room, false), room);
-            Sorter { items, count: 0, chunk: 0, runs: zeroed_array(64), run_count: 0, total: 0 }
+            let context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"fpbtree sort".as_ptr(),
+                0,
+                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+            let table = zeroed_array(table_length(slabs_within::<L>(memory)));
+            let entries = InMemory::new(Server { context }, table);
+            Sorter { entries, context, memory, files, runs: List::new(), total: 0 }
         }
     }
 
@@ -116,16 +82,11 @@ impl<L: Sortable> Sorter<L> {
     /// The constructor's memory context is current. May raise.
     #[inline]
     pub unsafe fn add(&mut self, lane: L, tail: Tail) {
-        // SAFETY: as the constructor.
-        unsafe {
-            if self.count == self.items.len() {
-                self.spill();
-            } else if self.count - self.chunk == CHUNK {
-                self.end_chunk();
-            }
+        if self.entries.is_full() {
+            // SAFETY: as the constructor.
+            unsafe { self.spill() };
         }
-        self.items[self.count] = lane.join(tail);
-        self.count += 1;
+        self.entries.add(lane, tail);
         self.total += 1;
     }
 
@@ -134,204 +95,238 @@ impl<L: Sortable> Sorter<L> {
         self.total
     }
 
-    /// Sorts the chunk being filled and makes it a run.
-    unsafe fn end_chunk(&mut self) {
-        if self.chunk == self.count {
-            return;
-        }
-        let chunk = &mut self.items[self.chunk..self.count];
-        chunk.sort_unstable();
-        let run = Run {
-            file: core::ptr::null_mut(),
-            items: chunk.as_mut_ptr(),
-            count: chunk.len(),
-            next: 0,
-            left: 0,
-            piece: 0,
-        };
-        // SAFETY: as the constructor.
-        unsafe { self.add_run(run) };
-        self.chunk = self.count;
-        server::check_for_interrupts();
-    }
-
-    unsafe fn add_run(&mut self, run: Run<L::Item>) {
-        if self.run_count == self.runs.len() {
-            // SAFETY: all-zero bytes are runs.
-            let more = unsafe { zeroed_array(self.runs.len() * 2) };
-            more[..self.run_count].copy_from_slice(self.runs);
-            // SAFETY: copied.
-            unsafe { free_array(core::mem::replace(&mut self.runs, more)) };
-        }
-        self.runs[self.run_count] = run;
-        self.run_count += 1;
-    }
-
     /// Writes all that is in memory to a file, as one run.
     unsafe fn spill(&mut self) {
-        // SAFETY: as the constructor; the file is the resource owner's.
+        let left = self.entries.len();
+        // SAFETY: the file is the resource owner's; entries are plain bytes.
         unsafe {
-            self.end_chunk();
-            let in_memory = self.runs[..self.run_count].partition_point(|run| !run.file.is_null());
-            let file = raw::BufFileCreateTemp(false);
-            let count = self.count;
-            let mut merge = Merge::<L::Item>::of(&mut self.runs[in_memory..self.run_count]);
-            let mut since_check = 0;
-            while let Some(item) = merge.next() {
-                raw::BufFileWrite(file, (&raw const item).cast(), size_of::<L::Item>());
-                since_check += 1;
-                if since_check % CHUNK == 0 {
-                    server::check_for_interrupts();
-                }
-            }
-            merge.free();
-            self.run_count = in_memory;
-            (self.count, self.chunk) = (0, 0);
-            self.add_run(Run { file, items: core::ptr::null_mut(), count: 0, next: 0, left: count, piece: 0 });
+            let file = self.files.create(self.runs.len());
+            self.entries.drain(&mut |some| raw::BufFileWrite(file, some.as_ptr().cast(), size_of_val(some)));
+            self.runs.push(FileRun::new(self.files.finish(file), left));
         }
     }
 
-    /// Calls `each` with every entry in order.
+    /// Leaves all entries to the leader of a parallel build. Returns in how many runs.
     ///
     /// # Safety
     /// The constructor's memory context is current. May raise.
-    pub unsafe fn drain(&mut self, each: &mut dyn FnMut(L, Tail)) {
+    pub unsafe fn leave(&mut self) -> usize {
+        // SAFETY: as the constructor; the slabs are not used any more.
+        unsafe {
+            if !self.entries.is_empty() {
+                self.spill();
+            }
+            pg_sys::MemoryContextDelete(self.context);
+        }
+        self.runs.len()
+    }
+
+    /// Takes over the runs that a participant of a parallel build has left.
+    ///
+    /// # Safety
+    /// The constructor's memory context is current, and so many runs were left there. May raise.
+    pub unsafe fn take_over(&mut self, shelf: Shelf, runs: usize) {
+        for run in 0..runs {
+            // SAFETY: by this function's contract.
+            unsafe {
+                let (file, size) = shelf.open(run);
+                self.runs.push(FileRun::new(file, size / size_of::<Compact<L>>()));
+            }
+        }
+    }
+
+    /// Calls `each` with every entry in order. No entry may be added then.
+    ///
+    /// # Safety
+    /// The constructor's memory context is current. May raise.
+    pub unsafe fn drain(&mut self, mut each: impl FnMut(L, Tail)) {
+        if self.runs.is_empty() {
+            self.entries.drain(&mut |some| some.iter().for_each(|entry| each(entry.lane(), entry.tail())));
+        }
+        // SAFETY: as the constructor; the slabs are not used any more.
+        unsafe {
+            self.leave();
+            self.merge(each);
+        }
+    }
+
+    /// Merges the runs, and closes their files.
+    unsafe fn merge(&mut self, mut each: impl FnMut(L, Tail)) {
         // SAFETY: as the constructor.
         unsafe {
-            self.end_chunk();
-            // The pieces of the files together take no more than the entries did.
-            let piece = (self.items.len() / self.run_count.max(1)).clamp(READ_AHEAD / 64, READ_AHEAD);
-            if self.runs[..self.run_count].iter().all(|run| !run.file.is_null()) {
-                free_array(core::mem::take(&mut self.items));
-            }
-            for run in self.runs[..self.run_count].iter_mut().filter(|run| !run.file.is_null()) {
-                run.items = zeroed_array::<L::Item>(piece).as_mut_ptr();
-                run.piece = piece;
-                if raw::BufFileSeek(run.file, 0, 0, 0) != 0 {
-                    unreadable();
-                }
-            }
-            let mut merge = Merge::<L::Item>::of(&mut self.runs[..self.run_count]);
-            let mut since_check = 0usize;
-            while let Some(item) = merge.next() {
-                let (lane, tail) = L::part(item);
+            self.part(None, None);
+            self.merge_part(|lane, tail| {
                 each(lane, tail);
-                since_check += 1;
-                if since_check.is_multiple_of(READ_AHEAD) {
-                    server::check_for_interrupts();
-                }
+                true
+            });
+            self.close();
+        }
+    }
+
+    /// Closes the files of all runs.
+    ///
+    /// # Safety
+    /// No run is used any more.
+    pub unsafe fn close(&mut self) {
+        for run in &*self.runs {
+            // SAFETY: by this function's contract.
+            unsafe { raw::BufFileClose(run.file) };
+        }
+    }
+
+    /// Chooses places that divide the entries of all runs into so many parts, of about the same size, in `places`.
+    /// Returns how many there are: fewer, where one key has many entries. Entries of one lane stay together if
+    /// `keep_lanes` says so.
+    ///
+    /// # Safety
+    /// The constructor's memory context is current; there are runs. May raise.
+    pub unsafe fn divide(&mut self, parts: usize, keep_lanes: bool, places: &mut [Key<L>]) -> usize {
+        let entries = self.runs.iter().map(|run| run.size).sum::<usize>();
+        let step = entries.div_ceil(parts * SAMPLES);
+        // SAFETY: by this function's contract; all-zero bytes are entries.
+        let samples = unsafe { zeroed_array::<Compact<L>>(entries / step + self.runs.len()) };
+        let mut count = 0;
+        for run in &*self.runs {
+            for at in (0..run.size).step_by(step) {
+                samples[count] = run.at(at);
+                count += 1;
             }
-            merge.free();
-            if !self.items.is_empty() {
-                free_array(core::mem::take(&mut self.items));
+            server::check_for_interrupts();
+        }
+        let samples = &mut samples[..count];
+        samples.sort_unstable();
+        let mut last = samples[0].key();
+        let mut chosen = 0;
+        for part in 1..parts {
+            let sample = samples[part * count / parts];
+            let begins = Key::new(sample.lane(), Tail::MIN);
+            let place = if begins > last || keep_lanes { begins } else { sample.key() };
+            if place > last {
+                places[chosen] = place;
+                (last, chosen) = (place, chosen + 1);
             }
-            for run in self.runs[..self.run_count].iter().filter(|run| !run.file.is_null()) {
-                raw::BufFileClose(run.file);
+        }
+        chosen
+    }
+
+    /// Goes to the entries between two places, and says how many they are.
+    ///
+    /// # Safety
+    /// The constructor's memory context is current. May raise.
+    pub unsafe fn part(&mut self, from: Option<Key<L>>, to: Option<Key<L>>) -> usize {
+        let ahead = (self.memory / self.runs.len().max(1)).clamp(LEAST_AHEAD, MOST_AHEAD);
+        let mut entries = 0;
+        for run in self.runs.iter_mut() {
+            let first = from.map_or(0, |key| run.before(key));
+            let end = to.map_or(run.size, |key| run.before(key));
+            // SAFETY: by this function's contract.
+            unsafe { run.begin(first, end, ahead) };
+            entries += end - first;
+        }
+        entries
+    }
+
+    /// Merges the entries of the [`part`](Sorter::part), as long as `each` says so.
+    ///
+    /// # Safety
+    /// As [`part`](Sorter::part).
+    pub unsafe fn merge_part(&mut self, mut each: impl FnMut(L, Tail) -> bool) {
+        // SAFETY: as the constructor; all-zero bytes are entries and numbers.
+        let heap = unsafe { zeroed_array(self.runs.len()) };
+        for (number, entry) in Merge::of(&mut self.runs, heap).enumerate() {
+            if !each(entry.lane(), entry.tail()) {
+                return;
+            }
+            if number.is_multiple_of(MERGED) {
+                server::check_for_interrupts();
             }
         }
     }
 }
 
-/// A temporary file gave back less than was written to it.
-#[cold]
-fn unreadable() -> ! {
-    server::raise(
-        pgrx::PgSqlErrorCode::ERRCODE_IO_ERROR,
-        format_args!("could not read a temporary file of an index build"),
-        None,
-        None,
-    )
+/// A sorted run in a file, read a piece at a time. All-zero bytes are one that is not used.
+#[derive(Clone, Copy)]
+struct FileRun<L> {
+    file: *mut pg_sys::BufFile,
+    /// Entries in the file.
+    size: usize,
+    /// The entries at hand, and how many there is room for.
+    entries: *mut Compact<L>,
+    room: usize,
+    count: usize,
+    next: usize,
+    /// Entries to be read yet.
+    left: usize,
 }
 
-impl<I: Copy> Run<I> {
-    /// The next item, read from the file if none is at hand.
+impl<L: Lane> FileRun<L> {
+    fn new(file: *mut pg_sys::BufFile, size: usize) -> FileRun<L> {
+        FileRun { file, size, entries: core::ptr::null_mut(), room: 0, count: 0, next: 0, left: 0 }
+    }
+
+    fn seek(&self, entry: usize) {
+        // SAFETY: the file is open.
+        if unsafe { raw::BufFileSeek(self.file, 0, (entry * size_of::<Compact<L>>()) as i64, 0) } != 0 {
+            unreadable();
+        }
+    }
+
+    /// Reads one entry.
+    fn at(&self, entry: usize) -> Compact<L> {
+        let mut read = Compact::new(L::MIN, Tail::MIN);
+        self.seek(entry);
+        // SAFETY: entries are plain bytes.
+        if unsafe { raw::BufFileRead(self.file, (&raw mut read).cast(), size_of_val(&read)) } != size_of_val(&read) {
+            unreadable();
+        }
+        read
+    }
+
+    /// How many entries are before a place.
+    fn before(&self, place: Key<L>) -> usize {
+        let (mut low, mut high) = (0, self.size);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.at(middle).key() < place { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// Goes to the entries from one to before another, to be read so many bytes at a time into memory of the current
+    /// context.
+    unsafe fn begin(&mut self, first: usize, end: usize, ahead: usize) {
+        if self.room == 0 {
+            self.room = ahead / size_of::<Compact<L>>();
+            // SAFETY: all-zero bytes are entries.
+            self.entries = unsafe { zeroed_array(self.room).as_mut_ptr() };
+        }
+        self.seek(first);
+        (self.count, self.next, self.left) = (0, 0, end - first);
+    }
+
+    #[cold]
+    fn read(&mut self) {
+        let count = self.left.min(self.room);
+        let size = count * size_of::<Compact<L>>();
+        // SAFETY: the file is open and there is room for the entries.
+        if unsafe { raw::BufFileRead(self.file, self.entries.cast(), size) } != size {
+            unreadable();
+        }
+        (self.count, self.next, self.left) = (count, 0, self.left - count);
+    }
+}
+
+impl<L: Lane> Run<L> for FileRun<L> {
     #[inline]
-    unsafe fn next(&mut self) -> Option<I> {
-        // SAFETY: `items` has room for `count`, or for a file's piece.
-        unsafe {
-            if self.next == self.count {
-                if self.left == 0 {
-                    return None;
-                }
-                let count = self.left.min(self.piece);
-                let size = count * size_of::<I>();
-                if raw::BufFileRead(self.file, self.items.cast(), size) != size {
-                    unreadable();
-                }
-                (self.count, self.next, self.left) = (count, 0, self.left - count);
+    fn next(&mut self) -> Option<Compact<L>> {
+        if self.next == self.count {
+            if self.left == 0 {
+                return None;
             }
-            self.next += 1;
-            Some(*self.items.add(self.next - 1))
+            self.read();
         }
-    }
-}
-
-/// Merges runs by a heap of their first items.
-struct Merge<'r, I: 'static> {
-    runs: &'r mut [Run<I>],
-    heap: &'static mut [(I, u32)],
-    live: usize,
-}
-
-impl<'r, I: Copy + Ord> Merge<'r, I> {
-    unsafe fn of(runs: &'r mut [Run<I>]) -> Self {
-        // SAFETY: of the heap only written places are read; all-zero bytes are items anyway.
-        let heap = unsafe { zeroed_array(runs.len()) };
-        let mut merge = Merge { runs, heap, live: 0 };
-        for run in 0..merge.runs.len() {
-            // SAFETY: runs are whole.
-            if let Some(item) = unsafe { merge.runs[run].next() } {
-                merge.heap[merge.live] = (item, run as u32);
-                merge.live += 1;
-            }
-        }
-        for at in (0..merge.live / 2).rev() {
-            merge.sink(at);
-        }
-        merge
-    }
-
-    unsafe fn free(self) {
-        // SAFETY: not used any more.
-        unsafe { free_array(self.heap) };
-    }
-
-    fn sink(&mut self, mut at: usize) {
-        let heap = &mut self.heap[..self.live];
-        let item = heap[at];
-        loop {
-            let left = 2 * at + 1;
-            if left >= heap.len() {
-                break;
-            }
-            let right = left + 1;
-            let child = if right < heap.len() && heap[right].0 < heap[left].0 { right } else { left };
-            if heap[child].0 >= item.0 {
-                break;
-            }
-            heap[at] = heap[child];
-            at = child;
-        }
-        heap[at] = item;
-    }
-
-    #[inline]
-    unsafe fn next(&mut self) -> Option<I> {
-        if self.live == 0 {
-            return None;
-        }
-        let (item, run) = self.heap[0];
-        // SAFETY: runs are whole.
-        match unsafe { self.runs[run as usize].next() } {
-            Some(next) => self.heap[0].0 = next,
-            None => {
-                self.live -= 1;
-                self.heap[0] = self.heap[self.live];
-            }
-        }
-        if self.live > 0 {
-            self.sink(0);
-        }
-        Some(item)
+        self.next += 1;
+        // SAFETY: one of the entries read.
+        Some(unsafe { *self.entries.add(self.next - 1) })
     }
 }

@@ -1,4 +1,5 @@
-//! CREATE INDEX and REINDEX: entries collected by the heap scan, sorted, loaded bottom up.
+//! CREATE INDEX and REINDEX: entries collected by the heap scan, in parallel workers where the server grants them, sorted,
+//! loaded bottom up.
 
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
@@ -6,19 +7,26 @@ use core::mem::MaybeUninit;
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::page::{Entry, Geometry, Long, Meta};
 use fpbtree_engine::store::{Block, META, NO_BLOCK, PageBytes, ROOT};
-use fpbtree_engine::tree::load::Loader;
+use fpbtree_engine::tree::load::{Loader, Pages};
 use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode::{ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Buffer, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation};
+use pgrx::pg_sys::{
+    self, Buffer, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation, TableScanDesc,
+};
 
 use crate::index::Index;
 use crate::keys::{Keyed, with_keys};
 use crate::memory::{self, allocate};
 use crate::server::{self, Name, raw};
-use crate::sort::{LongSorter, Sorter};
-use crate::unique::Watch;
+use crate::sort::{Files, LongSorter, Shelf, Sorter};
+use crate::unique::{Watch, refuse_build};
 use crate::{column, options, wal};
+
+mod parallel;
+mod parts;
+
+use parallel::{Team, Workplace};
 
 /// Phases that `pg_stat_progress_create_index` names. The server's own first phase is 1.
 const PHASE_SCAN: i64 = 2;
@@ -45,7 +53,7 @@ trait Sorted: Keyed {
     ///
     /// # Safety
     /// What the sorter needs is allocated in the current memory context, which is the one of all calls. May raise.
-    unsafe fn sorter(memory: usize) -> Self::Sorter;
+    unsafe fn sorter(memory: usize, files: Files) -> Self::Sorter;
 
     /// Adds a row's entry.
     ///
@@ -56,11 +64,41 @@ trait Sorted: Keyed {
     /// How many were added.
     fn total(sorter: &Self::Sorter) -> u64;
 
+    /// Leaves all entries to the leader of a parallel build. Returns in how many runs.
+    ///
+    /// # Safety
+    /// As [`sorter`](Sorted::sorter).
+    unsafe fn leave(sorter: &mut Self::Sorter, columns: &Self::Columns) -> usize;
+
+    /// Takes over the runs that a participant has left.
+    ///
+    /// # Safety
+    /// As [`sorter`](Sorted::sorter), and so many were left there.
+    unsafe fn take_over(sorter: &mut Self::Sorter, shelf: Shelf, runs: usize);
+
     /// Calls `each` with every entry in order.
     ///
     /// # Safety
     /// As [`sorter`](Sorted::sorter).
-    unsafe fn drain(sorter: &mut Self::Sorter, columns: &Self::Columns, each: &mut dyn FnMut(&Entry<'_, Self>));
+    unsafe fn drain(sorter: &mut Self::Sorter, columns: &Self::Columns, each: impl FnMut(&Entry<'_, Self>));
+
+    /// Loads the entries that a team has left, and `collector` has taken over, with its help. `false` if nothing was
+    /// done: the leader has to load them alone.
+    ///
+    /// # Safety
+    /// As `ambuild` is called. May raise.
+    unsafe fn load_in_parts(_team: &Team, _target: Target, _entries: u64, _collector: &mut Collector<Self>) -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
+    /// Helps a leader who may [load in parts](Sorted::load_in_parts).
+    ///
+    /// # Safety
+    /// Called in a worker that has left its entries. May raise.
+    unsafe fn help(_work: &Workplace, _target: Target, _room: usize) {}
 }
 
 /// The trait says the same of all exact lanes.
@@ -69,9 +107,9 @@ macro_rules! sorted {
         impl Sorted for $lane {
             type Sorter = Sorter<$lane>;
 
-            unsafe fn sorter(memory: usize) -> Sorter<$lane> {
+            unsafe fn sorter(memory: usize, files: Files) -> Sorter<$lane> {
                 // SAFETY: by this function's contract.
-                unsafe { Sorter::new(memory) }
+                unsafe { Sorter::new(memory, files) }
             }
 
             #[inline]
@@ -84,9 +122,38 @@ macro_rules! sorted {
                 sorter.total()
             }
 
-            unsafe fn drain(sorter: &mut Sorter<$lane>, _columns: &Self::Columns, each: &mut dyn FnMut(&Entry<'_, $lane>)) {
+            unsafe fn leave(sorter: &mut Sorter<$lane>, _columns: &Self::Columns) -> usize {
                 // SAFETY: by this function's contract.
-                unsafe { sorter.drain(&mut |key, tail| each(&Entry { key, tail, child: NO_BLOCK })) };
+                unsafe { sorter.leave() }
+            }
+
+            unsafe fn take_over(sorter: &mut Sorter<$lane>, shelf: Shelf, runs: usize) {
+                // SAFETY: by this function's contract.
+                unsafe { sorter.take_over(shelf, runs) };
+            }
+
+            unsafe fn drain(
+                sorter: &mut Sorter<$lane>,
+                _columns: &Self::Columns,
+                mut each: impl FnMut(&Entry<'_, $lane>),
+            ) {
+                // SAFETY: by this function's contract.
+                unsafe { sorter.drain(|key, tail| each(&Entry { key, tail, child: NO_BLOCK })) };
+            }
+
+            unsafe fn load_in_parts(
+                team: &Team,
+                target: Target,
+                entries: u64,
+                collector: &mut Collector<$lane>,
+            ) -> bool {
+                // SAFETY: by this function's contract.
+                unsafe { parts::load(team, target, entries, collector) }
+            }
+
+            unsafe fn help(work: &Workplace, target: Target, room: usize) {
+                // SAFETY: by this function's contract.
+                unsafe { parts::help::<$lane>(work, target, room) };
             }
         }
     )*};
@@ -97,9 +164,9 @@ sorted!(u32 u64 u128);
 impl Sorted for Long {
     type Sorter = LongSorter;
 
-    unsafe fn sorter(memory: usize) -> LongSorter {
+    unsafe fn sorter(memory: usize, files: Files) -> LongSorter {
         // SAFETY: by this function's contract.
-        unsafe { LongSorter::new(memory) }
+        unsafe { LongSorter::new(memory, files) }
     }
 
     unsafe fn add(sorter: &mut LongSorter, entry: &Entry<'_, Long>, columns: &Self::Columns) {
@@ -111,16 +178,59 @@ impl Sorted for Long {
         sorter.total()
     }
 
-    unsafe fn drain(sorter: &mut LongSorter, columns: &Self::Columns, each: &mut dyn FnMut(&Entry<'_, Long>)) {
+    unsafe fn leave(sorter: &mut LongSorter, columns: &Self::Columns) -> usize {
         // SAFETY: by this function's contract.
-        unsafe { sorter.drain(Long::order(columns), each) };
+        unsafe { sorter.leave(Long::order(columns)) }
     }
+
+    unsafe fn take_over(sorter: &mut LongSorter, shelf: Shelf, runs: usize) {
+        // SAFETY: by this function's contract.
+        unsafe { sorter.take_over(shelf, runs) };
+    }
+
+    unsafe fn drain(sorter: &mut LongSorter, columns: &Self::Columns, mut each: impl FnMut(&Entry<'_, Long>)) {
+        // SAFETY: by this function's contract.
+        unsafe { sorter.drain(Long::order(columns), &mut each) };
+    }
+}
+
+/// What is built, and of what.
+#[derive(Clone, Copy)]
+struct Target {
+    heap: Relation,
+    rel: Relation,
+    info: *mut IndexInfo,
 }
 
 /// What the heap scan's callback is given.
 struct Collector<K: Sorted> {
     columns: K::Columns,
     sorter: K::Sorter,
+}
+
+impl<K: Sorted> Collector<K> {
+    /// One that keeps to `memory` bytes.
+    ///
+    /// # Safety
+    /// `rel` is the open index; as [`Sorted::sorter`].
+    unsafe fn new(rel: Relation, index: &Index, memory: usize, files: Files) -> Self {
+        // SAFETY: by this function's contract.
+        unsafe { Collector { columns: K::new_columns(rel, index), sorter: K::sorter(memory, files) } }
+    }
+
+    /// Collects the entries of a table, or of a share in a scan of it.
+    ///
+    /// # Safety
+    /// As `ambuild` is called; the constructor's memory context is current. May raise, and runs user code.
+    unsafe fn scan(&mut self, target: Target, share: Option<TableScanDesc>, progress: bool) -> Scanned {
+        let Target { heap, rel, info } = target;
+        // SAFETY: by this function's contract; the callback is given the collector it expects.
+        let heap_tuples = unsafe {
+            let state = (&raw mut *self).cast();
+            server::table_index_build_scan(heap, rel, info, progress, Some(collect::<K>), state, share)
+        };
+        Scanned { heap_tuples, entries: K::total(&self.sorter) }
+    }
 }
 
 /// The `ambuild` callback.
@@ -140,10 +250,11 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
         if (*info).ii_Unique && !raw::ReindexIsProcessingIndex((*rel).rd_id) {
             warn_of_conflict_clauses(heap, rel);
         }
-        let (heap_tuples, entries) = with_keys!(index.shape.lane_kind(), K => build::<K>(heap, rel, info, index));
+        let target = Target { heap, rel, info };
+        let scanned = with_keys!(index.shape.lane_kind(), K => build::<K>(target, index));
         let result: *mut IndexBuildResult = raw::palloc0(size_of::<IndexBuildResult>()).cast();
-        (*result).heap_tuples = heap_tuples;
-        (*result).index_tuples = entries as f64;
+        (*result).heap_tuples = scanned.heap_tuples;
+        (*result).index_tuples = scanned.entries as f64;
         result
     }
 }
@@ -180,7 +291,7 @@ unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
     // SAFETY: as `ambuildempty`.
     unsafe {
         let columns = K::new_columns(rel, index);
-        let write = &mut |_, page: &PageBytes| server::add_init_page(rel, page);
+        let write = &mut |_: Block, page: &PageBytes| server::add_init_page(rel, page);
         new_loader::<K>(100).finish(&index.geometry, K::order(&columns), write);
     }
 }
@@ -212,44 +323,81 @@ unsafe fn new_loader<K: Keyed>(fill: usize) -> &'static mut Loader<K> {
     }
 }
 
-/// Scans, sorts, loads. Returns how many heap tuples and how many entries there were.
-unsafe fn build<K: Sorted>(heap: Relation, rel: Relation, info: *mut IndexInfo, index: Index) -> (f64, u64) {
+/// What a heap scan came to.
+#[derive(Clone, Copy)]
+struct Scanned {
+    heap_tuples: f64,
+    entries: u64,
+}
+
+/// Scans, sorts, loads.
+unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
     // SAFETY: as `ambuild`. The collector lives in this frame and owns no destructor.
     unsafe {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
-        let mut collector = Collector::<K> { columns: K::new_columns(rel, &index), sorter: K::sorter(room) };
         progress(PHASE_SCAN);
-        let state = (&raw mut collector).cast();
-        let heap_tuples = server::table_index_build_scan(heap, rel, info, Some(collect::<K>), state);
-        let entries = K::total(&collector.sorter);
-
+        let team = Team::call(target, &index);
+        let mut collector = Collector::<K>::new(target.rel, &index, room, Files::Own);
+        let scanned = match &team {
+            Some(team) => team.work(target, room, &mut collector),
+            None => collector.scan(target, None, true),
+        };
         progress(PHASE_LOAD);
-        pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL as i32, entries as i64);
+        pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL as i32, scanned.entries as i64);
+        let divided = match &team {
+            Some(team) => K::load_in_parts(team, target, scanned.entries, &mut collector),
+            None => false,
+        };
+        if !divided {
+            load(target, &index, &mut collector);
+        }
+        if let Some(team) = team {
+            team.dismiss();
+        }
+        scanned
+    }
+}
+
+/// Loads the collected entries in order.
+unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, collector: &mut Collector<K>) {
+    // SAFETY: as `build`.
+    unsafe {
         let (geometry, columns) = (&index.geometry, &collector.columns);
         let order = K::order(columns);
         let loader = new_loader::<K>(options::fillfactor(rel) as usize);
         let mut writer = Writer { rel, blocks: 0 };
-        writer.write(META, &meta(&index));
+        writer.put(META, &meta(index));
         let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
-        let mut reported = 0;
-        K::drain(&mut collector.sorter, columns, &mut |entry| {
+        let mut loaded = 0u64;
+        K::drain(&mut collector.sorter, columns, |entry| {
             let lives = !entry.tail.dead();
-            if let Some(watch) = watch.as_mut().filter(|_| lives) {
-                watch.see(rel, heap, columns, entry);
+            if let Some(watch) = watch.as_mut().filter(|_| lives)
+                && watch.repeats(rel, columns, entry)
+            {
+                refuse_build(rel, heap, columns, entry);
             }
             let entry = Entry { tail: entry.tail.alive(), ..*entry };
-            loader.add(geometry, order, &entry, &mut |block, page| writer.write(block, page));
-            reported += 1;
-            if reported % (1 << 16) == 0 {
-                pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE as i32, reported);
+            loader.add(geometry, order, &entry, &mut writer);
+            loaded += 1;
+            if loaded.is_multiple_of(REPORTED) {
+                report_loaded(loaded);
             }
         });
-        loader.finish(geometry, order, &mut |block, page| writer.write(block, page));
+        loader.finish(geometry, order, &mut writer);
         if server::needs_wal(rel) {
             raw::log_newpage_range(rel, MAIN_FORKNUM, META, writer.blocks, true);
         }
         memory::free(&raw mut *loader);
-        (heap_tuples, entries)
+    }
+}
+
+/// Entries loaded between two reports of how many.
+const REPORTED: u64 = 1 << 16;
+
+fn report_loaded(entries: u64) {
+    // SAFETY: shared memory of this backend's own.
+    unsafe {
+        pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE as i32, entries as i64);
     }
 }
 
@@ -286,9 +434,16 @@ struct Writer {
     blocks: Block,
 }
 
+impl Pages for Writer {
+    fn write(&mut self, block: Block, page: &PageBytes) {
+        // SAFETY: the index is being built.
+        unsafe { self.put(block, page) };
+    }
+}
+
 impl Writer {
     /// Writes a page; the file grows as far as that takes, the pages in between to be written later.
-    unsafe fn write(&mut self, block: Block, page: &PageBytes) {
+    unsafe fn put(&mut self, block: Block, page: &PageBytes) {
         // SAFETY: nobody else uses the file yet.
         unsafe {
             while self.blocks <= block {
@@ -304,10 +459,18 @@ impl Writer {
                     return;
                 }
             }
-            let buffer = raw::ReadBuffer(self.rel, block);
-            raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
-            fill(buffer, page);
+            put_page(self.rel, block, page);
         }
+    }
+}
+
+/// Writes a page that the file has room for.
+unsafe fn put_page(rel: Relation, block: Block, page: &PageBytes) {
+    // SAFETY: nobody else uses the page yet.
+    unsafe {
+        let buffer = raw::ReadBuffer(rel, block);
+        raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+        fill(buffer, page);
     }
 }
 

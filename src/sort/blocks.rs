@@ -1,0 +1,246 @@
+//! Entries in chains of blocks, and their spreading over other chains.
+
+use super::{Compact, Radix, SLAB};
+use crate::key::Tail;
+
+/// Entries in a block.
+pub(super) const BLOCK: usize = 512;
+/// Blocks in a slab.
+pub(super) const SLAB_BLOCKS: usize = 128;
+/// Chains that a chain is spread over.
+pub(super) const FANOUT: usize = 256;
+/// Entries that are written to a chain together: enough to fill cache lines, few enough for those of all chains to stay
+/// in a processor's nearest caches. Blocks hold a whole number of batches.
+const BATCH: usize = 8;
+
+const _: () = assert!(BLOCK.is_multiple_of(BATCH));
+
+/// The number of no block.
+const NONE: u32 = u32::MAX;
+
+/// Memory for entries. All-zero bytes are a slab.
+pub struct Slab<L> {
+    entries: [Compact<L>; SLAB],
+    /// The block behind each block in its chain.
+    next: [u32; SLAB_BLOCKS],
+}
+
+impl<L> Slab<L> {
+    /// All its entries, side by side.
+    pub(super) fn entries(&mut self) -> &mut [Compact<L>; SLAB] {
+        &mut self.entries
+    }
+}
+
+/// What a sorter needs of the place it runs in.
+pub trait Host<'m, L> {
+    /// Memory for more entries. May leave by a jump.
+    fn slab(&mut self) -> &'m mut Slab<L>;
+
+    /// Called again and again in everything that takes long, so that a sort can be cancelled. May leave by a jump.
+    fn check(&mut self);
+}
+
+/// Blocks of entries in order: all are full but the last.
+#[derive(Clone, Copy)]
+pub(super) struct Chain {
+    first: u32,
+    last: u32,
+    count: usize,
+}
+
+impl Chain {
+    pub const EMPTY: Chain = Chain { first: NONE, last: NONE, count: 0 };
+
+    /// Its entries.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Entries in its last block.
+    fn in_last(&self) -> usize {
+        self.count - (self.count.saturating_sub(1)) / BLOCK * BLOCK
+    }
+}
+
+/// What entries are like.
+pub(super) struct Seen<L> {
+    pub ascending: bool,
+    pub descending: bool,
+    /// The bits in which not all lanes are the same.
+    pub lanes: L,
+    /// The bits in which not all tails are the same.
+    pub tails: u64,
+}
+
+/// Slabs, and which of their blocks are free.
+pub(super) struct Blocks<'m, L, H> {
+    host: H,
+    slabs: &'m mut [Option<&'m mut Slab<L>>],
+    count: usize,
+    /// The first free block; the others follow it as in a chain.
+    free: u32,
+}
+
+impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
+    pub fn new(host: H, slabs: &'m mut [Option<&'m mut Slab<L>>]) -> Self {
+        assert!(slabs.len() <= NONE as usize / SLAB_BLOCKS, "blocks have numbers of 32 bits");
+        Blocks { host, slabs, count: 0, free: NONE }
+    }
+
+    /// A slab that is not one of these.
+    pub fn slab(&mut self) -> &'m mut Slab<L> {
+        self.host.slab()
+    }
+
+    fn slab_of(&mut self, block: u32) -> (&mut Slab<L>, usize) {
+        let slab = self.slabs[block as usize / SLAB_BLOCKS].as_mut().expect("a block is in a slab");
+        (slab, block as usize % SLAB_BLOCKS)
+    }
+
+    fn entries(&mut self, block: u32) -> &mut [Compact<L>] {
+        let (slab, at) = self.slab_of(block);
+        &mut slab.entries[at * BLOCK..][..BLOCK]
+    }
+
+    fn next(&mut self, block: u32) -> &mut u32 {
+        let (slab, at) = self.slab_of(block);
+        &mut slab.next[at]
+    }
+
+    /// A block that is not in use.
+    fn allocate(&mut self) -> u32 {
+        if self.free == NONE {
+            let slab = self.host.slab();
+            let first = (self.count * SLAB_BLOCKS) as u32;
+            slab.next = core::array::from_fn(|at| first + at as u32 + 1);
+            slab.next[SLAB_BLOCKS - 1] = NONE;
+            self.slabs[self.count] = Some(slab);
+            (self.count, self.free) = (self.count + 1, first);
+        }
+        let block = self.free;
+        self.free = *self.next(block);
+        block
+    }
+
+    /// What follows the last entry of a chain in its last block, or in a new one: never nothing.
+    #[inline]
+    fn room(&mut self, chain: &mut Chain) -> &mut [Compact<L>] {
+        let used = chain.count % BLOCK;
+        if used == 0 {
+            let block = self.allocate();
+            match chain.last {
+                NONE => chain.first = block,
+                last => *self.next(last) = block,
+            }
+            chain.last = block;
+        }
+        &mut self.entries(chain.last)[used..]
+    }
+
+    /// Adds an entry.
+    #[inline]
+    pub fn push(&mut self, chain: &mut Chain, entry: Compact<L>) {
+        self.room(chain)[0] = entry;
+        chain.count += 1;
+    }
+
+    /// Takes the first block off a chain: its entries are copied to `to`, and it is free. Returns how many they are; 0
+    /// if the chain is empty.
+    fn pop(&mut self, chain: &mut Chain, to: &mut [Compact<L>]) -> usize {
+        let count = chain.count.min(BLOCK);
+        if count > 0 {
+            let block = chain.first;
+            to[..count].copy_from_slice(&self.entries(block)[..count]);
+            let free = core::mem::replace(&mut self.free, block);
+            (chain.first, chain.count) = (core::mem::replace(self.next(block), free), chain.count - count);
+        }
+        count
+    }
+
+    /// Moves a chain's entries to an array of as many.
+    pub fn take(&mut self, mut chain: Chain, to: &mut [Compact<L>]) {
+        self.host.check();
+        let mut done = 0;
+        while done < to.len() {
+            done += self.pop(&mut chain, &mut to[done..]);
+        }
+    }
+
+    /// Calls `each` with a chain's entries as they come.
+    pub fn hand_over(&mut self, mut chain: Chain, each: &mut dyn FnMut(&[Compact<L>])) {
+        let mut entries = [Compact::new(L::MIN, Tail::MIN); BLOCK];
+        while chain.count > 0 {
+            self.host.check();
+            let count = self.pop(&mut chain, &mut entries);
+            each(&entries[..count]);
+        }
+    }
+
+    /// Calls `each` with a chain's entries, the last ones first.
+    pub fn hand_back(&mut self, chain: Chain, each: &mut dyn FnMut(&[Compact<L>])) {
+        let (mut block, mut before) = (chain.first, NONE);
+        while before != chain.last {
+            let next = core::mem::replace(self.next(block), before);
+            (before, block) = (block, next);
+        }
+        let mut back = Chain { first: chain.last, last: chain.first, count: chain.in_last() };
+        let mut entries = [Compact::new(L::MIN, Tail::MIN); BLOCK];
+        let mut left = chain.count;
+        while left > 0 {
+            self.host.check();
+            let count = self.pop(&mut back, &mut entries);
+            entries[..count].reverse();
+            each(&entries[..count]);
+            left -= count;
+            back.count = left.min(BLOCK);
+        }
+    }
+
+    /// Looks at all of a chain's entries, which are several.
+    pub fn look(&mut self, chain: &Chain) -> Seen<L> {
+        let first = self.entries(chain.first)[0];
+        let mut seen = Seen { ascending: true, descending: true, lanes: L::MIN, tails: 0 };
+        let (mut block, mut left, mut previous) = (chain.first, chain.count, first);
+        while left > 0 {
+            self.host.check();
+            let entries = &self.entries(block)[..left.min(BLOCK)];
+            seen.ascending = seen.ascending && previous <= entries[0] && entries.is_sorted();
+            seen.descending = seen.descending && previous >= entries[0] && entries.is_sorted_by(|a, b| a >= b);
+            for entry in entries {
+                seen.lanes = seen.lanes | (entry.lane() ^ first.lane());
+                seen.tails |= entry.tail().raw() ^ first.tail().raw();
+            }
+            (left, previous) = (left - entries.len(), entries[entries.len() - 1]);
+            block = *self.next(block);
+        }
+        seen
+    }
+
+    /// Spreads a chain's entries, in their order, over those that `digit` says.
+    pub fn spread(&mut self, mut chain: Chain, digit: impl Fn(Compact<L>) -> u8) -> [Chain; FANOUT] {
+        let nothing = Compact::new(L::MIN, Tail::MIN);
+        let mut chains = [Chain::EMPTY; FANOUT];
+        let mut batches = [[nothing; BATCH]; FANOUT];
+        let mut held = [0u8; FANOUT];
+        let mut entries = [nothing; BLOCK];
+        while chain.count > 0 {
+            self.host.check();
+            let count = self.pop(&mut chain, &mut entries);
+            for &entry in &entries[..count] {
+                let digit = digit(entry) as usize;
+                let at = held[digit] as usize;
+                batches[digit][at % BATCH] = entry;
+                held[digit] = (at as u8 + 1) % BATCH as u8;
+                if at == BATCH - 1 {
+                    self.room(&mut chains[digit])[..BATCH].copy_from_slice(&batches[digit]);
+                    chains[digit].count += BATCH;
+                }
+            }
+        }
+        for ((chain, batch), held) in chains.iter_mut().zip(&batches).zip(held) {
+            batch[..held as usize].iter().for_each(|&entry| self.push(chain, entry));
+        }
+        chains
+    }
+}

@@ -1,0 +1,189 @@
+use super::*;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Slabs on the heap, freed by who made them.
+struct Heap<L> {
+    slabs: Vec<*mut Slab<L>>,
+}
+
+impl<L> Heap<L> {
+    fn slab<'m>(&mut self) -> &'m mut Slab<L> {
+        // SAFETY: all-zero bytes are a slab; it is freed when the heap is, behind whatever uses it.
+        let slab = Box::into_raw(unsafe { Box::<Slab<L>>::new_zeroed().assume_init() });
+        self.slabs.push(slab);
+        // SAFETY: just made, and lent once.
+        unsafe { &mut *slab }
+    }
+}
+
+impl<L> Drop for Heap<L> {
+    fn drop(&mut self) {
+        // SAFETY: made by `slab`, and not used any more.
+        self.slabs.drain(..).for_each(|slab| drop(unsafe { Box::from_raw(slab) }));
+    }
+}
+
+struct TestHost<'h, L> {
+    heap: &'h mut Heap<L>,
+    checks: &'h mut usize,
+}
+
+impl<'m, L> Host<'m, L> for TestHost<'_, L> {
+    fn slab(&mut self) -> &'m mut Slab<L> {
+        self.heap.slab()
+    }
+
+    fn check(&mut self) {
+        *self.checks += 1;
+    }
+}
+
+/// Sorts entries twice with one sorter of so many slabs, a part after the other if they do not fit, and compares each
+/// part with what the standard library makes of it. Returns how many slabs it took.
+fn sorted<L: Radix>(entries: &[(L, Tail)], slabs: usize) -> usize {
+    let (mut heap, mut checks) = (Heap { slabs: Vec::new() }, 0);
+    let mut table = Vec::new();
+    table.resize_with(table_length(slabs), || None);
+    {
+        let mut sorter = Sorter::new(TestHost { heap: &mut heap, checks: &mut checks }, &mut table);
+        for part in entries.chunks(slabs * SLAB).chain(entries.chunks(slabs * SLAB)) {
+            for &(lane, tail) in part {
+                assert!(!sorter.is_full());
+                sorter.add(lane, tail);
+            }
+            assert_eq!(sorter.len(), part.len());
+            assert_eq!(sorter.is_full(), part.len() == slabs * SLAB);
+            let mut expected = part.to_vec();
+            expected.sort_unstable();
+            let mut got = Vec::new();
+            sorter.drain(&mut |some| {
+                assert!((1..=SLAB).contains(&some.len()));
+                got.extend(some.iter().map(|entry| (entry.lane(), entry.tail())));
+            });
+            assert!(got == expected, "not sorted");
+            assert!(sorter.is_empty());
+        }
+    }
+    assert!(entries.is_empty() || checks > 0);
+    heap.slabs.len()
+}
+
+/// A generator that needs no state but a number.
+fn scramble(number: u64) -> u128 {
+    let mixed = |salt: u64| (number ^ salt).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    u128::from(mixed(1).wrapping_mul(0xBF58_476D_1CE4_E5B9)) << 64
+        | u128::from(mixed(2).wrapping_mul(0x94D0_49BB_1331_11EB))
+}
+
+/// The tail of the row that a scan comes to as that one.
+fn row(number: usize) -> Tail {
+    Tail::new(number.is_multiple_of(3), (number / 100) as u32, (number % 100 + 1) as u16, number.is_multiple_of(7))
+}
+
+/// Entries whose lanes a function makes of their numbers, in the order of their rows.
+fn made<L: Radix>(count: usize, lane: impl Fn(usize) -> u128) -> Vec<(L, Tail)> {
+    let tail = |number: usize| Tail::new(false, (number / 100) as u32, (number % 100 + 1) as u16, false);
+    (0..count).map(|number| (L::from_u128(lane(number)), tail(number))).collect()
+}
+
+/// Lanes of every kind of distribution, in more entries than are sorted in a cache.
+fn distributions<L: Radix>() {
+    const MANY: usize = 3 * SLAB + 1234;
+    let number = |number: usize| scramble(number as u64);
+    let shapes: [&dyn Fn(usize) -> u128; 9] = [
+        &number,
+        &|n| n as u128,
+        &|n| (MANY - n) as u128,
+        &|_| 7,
+        &|n| number(n) % 10,
+        // Most are the same in their uppermost bits.
+        &|n| if n.is_multiple_of(1000) { number(n) } else { number(n) % 1000 },
+        &|n| number(n) >> (n % 128),
+        &|n| (n / 5) as u128 ^ 1,
+        // Two columns that vary, and bits between them that do not.
+        &|n| ((number(n) % 3) << 28) | ((number(n) >> 64) % 5000),
+    ];
+    for shape in shapes {
+        let mut entries = made::<L>(MANY, shape);
+        // Two to sort in, and the last block of each chain.
+        assert!(sorted(&entries, 4) <= 4 + 2 + 2 + 1, "memory");
+        sorted(&entries, 1);
+        entries.reverse();
+        sorted(&entries, 4);
+        entries.rotate_left(MANY / 3);
+        sorted(&entries, 4);
+        entries.iter_mut().enumerate().for_each(|(number, entry)| entry.1 = row(number));
+        sorted(&entries, 4);
+    }
+}
+
+#[test]
+fn any_distribution_u32() {
+    distributions::<u32>();
+}
+
+#[test]
+fn any_distribution_u64() {
+    distributions::<u64>();
+}
+
+#[test]
+fn any_distribution_u128() {
+    distributions::<u128>();
+}
+
+#[test]
+fn few_and_none() {
+    for count in (0..70).chain([BLOCK - 1, BLOCK, BLOCK + 1, SLAB - 1, SLAB, SLAB + 1, 2 * SLAB]) {
+        sorted(&made::<u64>(count, |number| scramble(number as u64)), 2);
+        sorted(&made::<u64>(count, |number| (count - number) as u128), 2);
+        sorted(&made::<u64>(count, |number| number as u128), 2);
+    }
+}
+
+#[test]
+fn entries_are_compact() {
+    assert_eq!([size_of::<Compact<u32>>(), size_of::<Compact<u64>>(), size_of::<Compact<u128>>()], [10, 14, 22]);
+    assert!(slabs_within::<u32>(16 << 20) * SLAB > 1_300_000);
+    assert_eq!(slabs_within::<u128>(0), 1);
+}
+
+/// A run in memory.
+struct Listed<'r>(core::slice::Iter<'r, (u64, Tail)>);
+
+impl Run<u64> for Listed<'_> {
+    fn next(&mut self) -> Option<Compact<u64>> {
+        self.0.next().map(|&(lane, tail)| Compact::new(lane, tail))
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_entries(
+        lanes in vec((any::<u128>(), 0u32..128, any::<u64>()), 0..3000),
+        keep in 0u32..128,
+        distinct_tails in any::<bool>(),
+    ) {
+        let entry = |(number, &(lane, shift, tail)): (usize, &(u128, u32, u64))| {
+            let lane = if shift < keep { lane >> shift } else { lane & 0xFF };
+            (lane, if distinct_tails { row(number) } else { Tail::from_raw(tail) })
+        };
+        let entries: Vec<_> = lanes.iter().enumerate().map(entry).collect();
+        sorted(&entries, 1);
+        sorted(&entries.iter().map(|&(lane, tail)| (lane as u64, tail)).collect::<Vec<_>>(), 1);
+        sorted(&entries.iter().map(|&(lane, tail)| (lane as u32, tail)).collect::<Vec<_>>(), 1);
+    }
+
+    #[test]
+    fn any_runs(mut runs in vec(vec((0u64..50, any::<u64>().prop_map(Tail::from_raw)), 0..40), 0..20)) {
+        runs.iter_mut().for_each(|run| run.sort());
+        let mut expected = runs.concat();
+        expected.sort();
+        let mut listed: Vec<_> = runs.iter().map(|run| Listed(run.iter())).collect();
+        let mut heap = vec![(Compact::new(0, Tail::MIN), 0); runs.len()];
+        let merged: Vec<_> = Merge::of(&mut listed, &mut heap).map(|entry| (entry.lane(), entry.tail())).collect();
+        prop_assert_eq!(merged, expected);
+    }
+}

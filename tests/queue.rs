@@ -1,0 +1,138 @@
+//! Queues: keys come at one end and go at the other, and the tree stays as small as what it holds.
+
+mod common;
+
+use common::long::{self, LongBed, TINY_KEY, Taste, Value};
+use common::*;
+use fpbtree_engine::key::digit::{DigitKind, DigitShape};
+use fpbtree_engine::key::{Key, Lane};
+use fpbtree_engine::page::Geometry;
+use fpbtree_engine::store::memory::{Form, MemoryStore};
+use std::collections::BTreeSet;
+
+/// Where new keys come in.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Right,
+    Left,
+}
+
+/// So many rows wait, while the queue is emptied and filled so often.
+fn turn_over<L: Lane>(end: End, geometry: Geometry, waiting: u64, turnovers: u64) -> Bed<L> {
+    let mut bed = Bed::<L>::with(exact(one_column::<L>(), geometry), |pages| MemoryStore::new(pages, 3000));
+    let lane = |row: u64| if end == End::Right { row } else { (1 << 30) - row };
+    let (mut most_pages, mut most_inner, mut levels) = (0, 0, 0);
+    for row in 0..waiting * turnovers {
+        bed.insert(key(lane(row).into(), row));
+        if row % (waiting / 4) == 0 {
+            let first = row.saturating_sub(waiting);
+            bed.vacuum(|tail| u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1 < first);
+            bed.check();
+            let census = bed.tree().census().expect("the tree can be counted");
+            let turned = row / waiting;
+            if turned < 3 {
+                most_pages = most_pages.max(census.leaf_pages);
+                most_inner = most_inner.max(census.inner_pages);
+                levels = bed.tree().root_level().expect("a root");
+            }
+            assert!(
+                census.leaf_pages <= most_pages + 2,
+                "{} leaves after {turned} turnovers, {most_pages} before",
+                census.leaf_pages
+            );
+            assert!(
+                census.inner_pages <= most_inner * 2 + 2,
+                "{} inner pages after {turned} turnovers, {most_inner} before",
+                census.inner_pages
+            );
+            assert!(bed.tree().root_level().expect("a root") <= levels + 1, "the tree grew");
+        }
+    }
+    bed
+}
+
+#[test]
+fn a_queue_stays_small() {
+    turn_over::<u32>(End::Right, small::<u32>(), 1000, 100);
+    turn_over::<u64>(End::Right, small::<u64>(), 400, 100);
+    turn_over::<u128>(End::Right, normal::<u128>(), 3000, 20);
+}
+
+#[test]
+fn so_does_one_that_runs_to_the_left() {
+    turn_over::<u32>(End::Left, small::<u32>(), 1000, 100);
+    turn_over::<u128>(End::Left, small::<u128>(), 1000, 30);
+}
+
+#[test]
+fn a_branch_folds_from_its_top() {
+    // Nothing is left but at the right: every page above the first leaves has a single child, up to the root.
+    let mut bed = Bed::<u32>::new(small::<u32>(), 3000);
+    (0..20_000).for_each(|row| bed.insert(key(row.into(), row)));
+    assert!(bed.tree().root_level().expect("a root") > 3);
+    bed.vacuum(|tail| u64::from(tail.block()) < 198);
+    // A neighbour that is full takes no child: these small pages are, until their own leaves are gone.
+    for _ in 0..3 {
+        bed.vacuum(|_| false);
+    }
+    bed.check();
+    let census = bed.tree().census().expect("the tree can be counted");
+    assert!(census.inner_pages < 15, "{} inner pages for {} leaves", census.inner_pages, census.leaf_pages);
+}
+
+#[test]
+fn a_queue_of_strings_stays_small() {
+    let text = DigitShape { kind: DigitKind::Text, descending: false, nulls_first: false };
+    let taste = Taste::new(vec![text], 0, TINY_KEY, &[0], 2);
+    let mut bed = LongBed::new(taste, long::tiny(false), 3000);
+    let text = |row: u64| vec![Value::Bytes(format!("job number {row:08}").into_bytes())];
+    let mut most = 0;
+    for row in 0..30_000u64 {
+        let next = bed.taste.row(text(row), row);
+        bed.insert(next);
+        if row % 300 == 0 {
+            let first = row.saturating_sub(600);
+            bed.vacuum(|tail| u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1 < first);
+            let census = bed.tree().census().expect("the tree can be counted");
+            let pages = census.leaf_pages + census.inner_pages;
+            most = if row < 3000 { pages.max(most) } else { most };
+            assert!(pages <= most * 3 / 2, "{pages} pages after {row} rows, {most} before");
+        }
+    }
+    bed.check();
+}
+
+/// Crashes after every record of a queue's life.
+#[test]
+fn folding_survives_crashes() {
+    let meta = exact(one_column::<u32>(), small::<u32>());
+    let mut bed = Bed::<u32>::with(meta, |pages| MemoryStore::logging(pages, 900));
+    let (mut moments, mut folded) = (vec![(0, BTreeSet::new())], 0);
+    for row in 0..1500u64 {
+        bed.insert(key(row.into(), row));
+        moments.push((bed.store.end_of_log(), bed.model.clone()));
+        if row % 500 == 499 {
+            for _ in 0..2 {
+                folded += bed.vacuum(|tail| u64::from(tail.block()) * 100 + 100 < row).folded_pages;
+            }
+            moments.push((bed.store.end_of_log(), bed.model.clone()));
+        }
+    }
+    assert!(folded > 8, "{folded} inner pages were deleted");
+    for lsn in 0..=bed.store.end_of_log() {
+        let cut = moments.partition_point(|(end, _)| *end < lsn);
+        let (after, before) = (&moments[cut].1, &moments[cut.saturating_sub(1)].1);
+        for form in [Form::Own, Form::Generic] {
+            let store = bed.store.crash(&mut |count| (lsn as usize * 7 + count) % count, lsn, form);
+            let mut recovered = Bed { store, meta, model: BTreeSet::new() };
+            assert_eq!(problems(recovered.tree(), &shape_of(&meta)), Vec::<String>::new());
+            let found: BTreeSet<Key<u32>> = entries(recovered.tree()).iter().map(|entry| entry.key()).collect();
+            let both: BTreeSet<_> = before.intersection(after).copied().collect();
+            assert!(both.is_subset(&found) && found.iter().all(|key| before.contains(key) || after.contains(key)));
+            recovered.model = found;
+            recovered.insert(key(5000, 5000));
+            recovered.vacuum(|_| true);
+            assert_eq!(problems(recovered.tree(), &shape_of(&meta)), Vec::<String>::new());
+        }
+    }
+}
