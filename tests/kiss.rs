@@ -1,6 +1,7 @@
 //! The KISS-tree against a `BTreeMap`, full, shared by processes, damaged, and under real threads.
 
-use fpbtree_engine::hot::kiss::{Error, Full, KissTree, MAX_PARTICIPANTS, Participant, words_at};
+use fpbtree_engine::hot::kiss::{Error, Full, KissTree, MAX_PARTICIPANTS, Participant};
+use fpbtree_engine::hot::word::words_at;
 use memmap2::MmapRaw;
 use proptest::prelude::*;
 use rand::rngs::StdRng;

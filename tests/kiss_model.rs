@@ -1,7 +1,8 @@
 //! The KISS-tree's protocol under a model checker: every access to the shared words is a point where another thread may
 //! go on, and many thousand interleavings are tried.
 
-use fpbtree_engine::hot::kiss::{KissTree, Participant, Word};
+use fpbtree_engine::hot::kiss::{KissTree, Participant};
+use fpbtree_engine::hot::word::Word;
 use shuttle::sync::atomic::AtomicU64 as Modelled;
 use shuttle::thread;
 use std::panic::catch_unwind;

@@ -6,7 +6,10 @@
 //! - [`descents`]: where leaves begin, in a modular B+-tree.
 //! - [`kiss`]: the KISS-tree, for 32-bit keys; many readers and writers at once.
 //! - [`modular`]: the modular B+-tree, for lanes of any width; one writer, or readers.
+//! - [`rows`]: the hot-key cache, from full keys to their rows; many readers and writers at once.
 
 pub mod descents;
 pub mod kiss;
 pub mod modular;
+pub mod rows;
+pub mod word;

@@ -3,7 +3,8 @@
 use crate::Arguments;
 use blart::TreeMap;
 use congee::Congee;
-use fpbtree_engine::hot::kiss::{KissTree, Participant, words_at};
+use fpbtree_engine::hot::kiss::{KissTree, Participant};
+use fpbtree_engine::hot::word::words_at;
 use memmap2::{Advice, MmapMut, MmapOptions};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;

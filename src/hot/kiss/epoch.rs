@@ -3,7 +3,8 @@
 //! The epoch advances only while everyone who reads has announced the current one. So a reader holds it back by at most
 //! one step, and nothing that it may still look at is used for something else.
 
-use super::region::{Region, Word, header};
+use super::region::{Region, header};
+use crate::hot::word::Word;
 
 /// No one has the slot.
 const VACANT: u64 = 0;

@@ -34,11 +34,11 @@ mod epoch;
 mod region;
 mod slab;
 
-pub use region::{Word, words_at};
-
 use core::fmt;
 use core::sync::atomic::AtomicU64;
 use region::{Layout, PAGE, Region, header};
+
+use super::word::Word;
 use slab::{MAX_VALUES, Purpose};
 
 /// Most participants of a tree: an entry counts a slot for each of them beyond those in use.

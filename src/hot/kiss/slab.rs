@@ -6,7 +6,8 @@
 //!
 //! A spin lock guards the lists; it is held for a few dozen instructions, by writers only. Readers never come here.
 
-use super::region::{Layout, PAGE, Region, Word, header};
+use super::region::{Layout, PAGE, Region, header};
+use crate::hot::word::Word;
 
 /// Most values of a third-level node.
 pub(super) const MAX_VALUES: usize = 64;

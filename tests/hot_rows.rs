@@ -1,0 +1,293 @@
+//! The hot-key cache: what it says of a key is what is there, whoever changes it meanwhile; and who gets in.
+
+use fpbtree_engine::hot::rows::{BYTES_A_KEY, Found, HotKey, HotRows, Kept};
+use fpbtree_engine::hot::word::Word;
+use fpbtree_engine::key::Tail;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use shuttle::sync::atomic::AtomicU64 as Modelled;
+use std::collections::HashMap;
+use std::panic::catch_unwind;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, RwLock};
+
+/// What the pages of the index are known by.
+const PAGES: u64 = 0xF00D;
+
+fn memory(words: usize) -> Vec<AtomicU64> {
+    (0..words).map(|_| AtomicU64::new(0)).collect()
+}
+
+fn key(lane: u128) -> HotKey {
+    HotKey { owner: 7, lane }
+}
+
+fn tail(block: u32, offset: u16) -> Tail {
+    Tail::new(false, block, offset, false)
+}
+
+fn places(rows: &[Tail]) -> Vec<(u32, u16)> {
+    rows.iter().map(|row| (row.block(), row.offset())).collect()
+}
+
+fn rows_of(found: Found) -> Option<Vec<(u32, u16)>> {
+    match found {
+        Found::Rows(rows, count) => Some(places(&rows[..count])),
+        Found::Stale | Found::Unknown => None,
+    }
+}
+
+/// Keys of two indexes, some as wide as they get, whose rows change; in memory for hardly any of them up to all.
+#[test]
+fn answers_are_what_is_there() {
+    let mut hits = 0;
+    for seed in 0..200 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let memory = memory([40, 100, 1000, 20_000][seed as usize % 4] + random.random_range(0..20));
+        let cache = HotRows::over(&memory).expect("room for some keys");
+        let mut truth: HashMap<(u64, u128), Vec<Tail>> = HashMap::new();
+        let pages = random.random_range(1..40);
+        for _ in 0..3000 {
+            let owner = random.random_range(1..3);
+            let lane = random.random_range(0..60) * if random.random() { 1 } else { u128::MAX / 60 };
+            let (hot, block) = (HotKey { owner, lane }, (lane % pages) as u32);
+            let rows = truth.entry((owner, lane)).or_insert_with(|| vec![tail(lane as u32, 1)]);
+            match random.random_range(0..60) {
+                0 => {
+                    cache.change(PAGES + owner, block);
+                    *rows = (0..random.random_range(0..4))
+                        .map(|_| tail(random.random(), random.random_range(1..292)))
+                        .collect();
+                }
+                1 => cache.forget(hot),
+                _ => match rows_of(cache.find(hot)) {
+                    Some(found) => {
+                        hits += 1;
+                        assert_eq!(found, places(rows));
+                    }
+                    None => {
+                        let kept = cache.keep(hot, cache.stamp(PAGES + owner, block), rows);
+                        assert!((1..=2).contains(&rows.len()) || kept == Kept::No);
+                    }
+                },
+            }
+        }
+    }
+    assert!(hits > 100_000, "{hits} hits");
+}
+
+#[test]
+fn what_is_kept_is_found_until_its_page_changes() {
+    let memory = memory(1 << 16);
+    let cache = HotRows::over(&memory).unwrap();
+    assert_eq!(cache.find(key(5)), Found::Unknown);
+    let old = cache.stamp(PAGES, 9);
+    assert_eq!(cache.keep(key(5), old, &[tail(u32::MAX - 1, 291), tail(3, 4)]), Kept::Yes);
+    assert_eq!(rows_of(cache.find(key(5))), Some(vec![(u32::MAX - 1, 291), (3, 4)]));
+    assert_eq!(cache.find(HotKey { owner: 8, lane: 5 }), Found::Unknown);
+    assert_eq!(cache.find(key(5 | 1 << 64)), Found::Unknown);
+    assert_eq!((cache.size_of(7), cache.size_of(8)), (BYTES_A_KEY, 0));
+    // Another page, and another index's page of this number.
+    cache.change(PAGES, 10);
+    cache.change(PAGES + 1, 9);
+    assert!(matches!(cache.find(key(5)), Found::Rows(_, 2)));
+    cache.change(PAGES, 9);
+    assert_eq!(cache.find(key(5)), Found::Stale);
+    // What was read before the page changed comes too late.
+    assert_eq!(cache.keep(key(5), old, &[tail(1, 1)]), Kept::Yes);
+    assert_eq!(cache.find(key(5)), Found::Stale);
+    assert_eq!(cache.keep(key(5), cache.stamp(PAGES, 9), &[tail(1, 2)]), Kept::Yes);
+    assert_eq!(rows_of(cache.find(key(5))), Some(vec![(1, 2)]));
+    cache.forget(key(5));
+    assert_eq!(cache.find(key(5)), Found::Unknown);
+    assert_eq!(cache.size_of(7), 0);
+    assert_eq!(cache.keep(key(5), cache.stamp(PAGES, 9), &[tail(1, 2); 3]), Kept::No);
+    assert_eq!(cache.keep(key(5), cache.stamp(PAGES, 9), &[]), Kept::No);
+}
+
+#[test]
+fn too_little_memory_is_no_cache() {
+    for words in 0..200 {
+        let memory = memory(words);
+        let capacity = HotRows::over(&memory).map_or(0, |cache| cache.capacity());
+        assert!(capacity * BYTES_A_KEY <= words * 8, "{words} words have {capacity} keys");
+        assert!((words >= 24) == (capacity > 0), "{words} words have {capacity} keys");
+    }
+    // What stamps take is little.
+    let memory = memory(1 << 20);
+    assert!(HotRows::over(&memory).unwrap().capacity() * BYTES_A_KEY > (8 << 20) / 10 * 9);
+}
+
+/// Keys in use stay when each of a million others is looked for once; and go when others are in use for long.
+#[test]
+fn a_scan_pushes_nothing_out() {
+    let memory = memory(1 << 14);
+    let cache = HotRows::over(&memory).unwrap();
+    let capacity = cache.capacity() as u128;
+    let look_up = |lane: u128| match cache.find(key(lane)) {
+        Found::Rows(..) => true,
+        _ => {
+            cache.keep(key(lane), cache.stamp(PAGES, 0), &[tail(lane as u32, 1)]);
+            false
+        }
+    };
+    let count = |lanes: std::ops::Range<u128>| lanes.filter(|&lane| look_up(lane)).count() as u128;
+    for _ in 0..10 {
+        count(0..capacity / 2);
+    }
+    let before = count(0..capacity / 2);
+    assert!(before > capacity / 3, "{before} of {capacity}");
+    count(1 << 20..1 << 21);
+    let after = count(0..capacity / 2);
+    assert!(after + 5 > before, "{after} of {before} are left");
+    for _ in 0..40 {
+        count(1 << 40..(1 << 40) + capacity / 2);
+    }
+    let others = count(1 << 40..(1 << 40) + capacity / 2);
+    assert!(others > capacity / 4, "{others} of {capacity}");
+}
+
+/// Rows carry the number of the change that made them, and their key: no reader ever sees one older than what had happened
+/// before it looked, or another key's.
+#[test]
+fn threads_see_the_truth() {
+    const KEYS: u16 = 24;
+    const BLOCKS: u16 = 3;
+    let memory = memory(96);
+    let cache = HotRows::over(&memory).unwrap();
+    let pages: [RwLock<()>; BLOCKS as usize] = Default::default();
+    // Under the page's lock the number of each key's last change.
+    let now: [AtomicU64; KEYS as usize] = Default::default();
+    let (ends, hits) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let (cache, pages, now, ends) = (&cache, &pages, &now, &ends);
+            scope.spawn(move || {
+                let mut random = StdRng::seed_from_u64(seed);
+                while !ends.load(SeqCst) {
+                    let changed = random.random_range(0..KEYS);
+                    let _lock = pages[(changed % BLOCKS) as usize].write().unwrap();
+                    cache.change(PAGES, (changed % BLOCKS).into());
+                    now[changed as usize].fetch_add(1, SeqCst);
+                }
+            });
+        }
+        for seed in 2..5 {
+            let (cache, pages, now, ends, hits) = (&cache, &pages, &now, &ends, &hits);
+            scope.spawn(move || {
+                let mut random = StdRng::seed_from_u64(seed);
+                for _ in 0..400_000 {
+                    let sought = random.random_range(0..KEYS);
+                    let before = now[sought as usize].load(SeqCst) as u32;
+                    if let Found::Rows(rows, count) = cache.find(key(sought.into())) {
+                        hits.fetch_add(1, SeqCst);
+                        let after = now[sought as usize].load(SeqCst) as u32;
+                        for row in &rows[..count] {
+                            assert_eq!(row.offset(), sought);
+                            assert!((before..=after + 1).contains(&row.block()), "{row:?}: {before} to {after}");
+                        }
+                        assert!(count == 1 || rows[0].block() == rows[1].block());
+                        continue;
+                    }
+                    let (stamp, row) = {
+                        let _lock = pages[(sought % BLOCKS) as usize].read().unwrap();
+                        let stamp = cache.stamp(PAGES, (sought % BLOCKS).into());
+                        (stamp, tail(now[sought as usize].load(SeqCst) as u32, sought))
+                    };
+                    cache.keep(key(sought.into()), stamp, &[row; 2][..1 + usize::from(random.random::<bool>())]);
+                }
+                ends.store(true, SeqCst);
+            });
+        }
+    });
+    assert!(hits.into_inner() > 1000, "hardly anything was found");
+}
+
+/// A word under the model checker: every access is a point where another thread may go on.
+enum ModelWord {
+    Seen(Modelled),
+    /// The same, but what is written here is lost: this is how a mistake is put into the protocol.
+    Deaf(Modelled),
+}
+
+impl Word for ModelWord {
+    fn load(&self) -> u64 {
+        let (Self::Seen(word) | Self::Deaf(word)) = self;
+        word.load(SeqCst)
+    }
+
+    fn store(&self, value: u64) {
+        if let Self::Seen(word) = self {
+            word.store(value, SeqCst);
+        }
+    }
+
+    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
+        match self {
+            Self::Seen(word) => word.compare_exchange(current, new, SeqCst, SeqCst),
+            Self::Deaf(_) => Ok(current),
+        }
+    }
+
+    fn fence() {}
+
+    fn pause(_: u32) {
+        shuttle::thread::yield_now();
+    }
+}
+
+/// Two keys in the places of one, looked for and kept by two threads while a third changes their page. `deaf` words lose
+/// what is written.
+fn model(deaf: fn(usize) -> bool) {
+    // Eight stamps and one pair of lines.
+    const WORDS: usize = 24;
+    let run = move || {
+        let word = |at| if deaf(at) { ModelWord::Deaf(Modelled::new(0)) } else { ModelWord::Seen(Modelled::new(0)) };
+        let words: Arc<Vec<ModelWord>> = Arc::new((0..WORDS).map(word).collect());
+        // The page: its lock is the model's, and what is in it the number of its last change.
+        let page = Arc::new(shuttle::sync::RwLock::new(0));
+        let mut threads = Vec::new();
+        for first in 0..2 {
+            let (words, page) = (words.clone(), page.clone());
+            threads.push(shuttle::thread::spawn(move || {
+                let cache = HotRows::over(&words).unwrap();
+                for lane in [first, 1 - first, first, first] {
+                    let before = *page.read().unwrap();
+                    if let Found::Rows(rows, 1) = cache.find(key(lane)) {
+                        assert_eq!(rows[0].offset(), lane as u16, "another key's row");
+                        assert!(rows[0].block() >= before, "an old row");
+                        continue;
+                    }
+                    let (stamp, row) = {
+                        let page = page.read().unwrap();
+                        (cache.stamp(PAGES, 0), tail(*page, lane as u16))
+                    };
+                    cache.keep(key(lane), stamp, &[row]);
+                }
+            }));
+        }
+        let cache = HotRows::over(&words).unwrap();
+        for _ in 0..2 {
+            let mut page = page.write().unwrap();
+            cache.change(PAGES, 0);
+            *page += 1;
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    };
+    shuttle::check_random(run, 2000);
+    shuttle::check_pct(run, 2000, 3);
+}
+
+#[test]
+fn every_interleaving_sees_the_truth() {
+    model(|_| false);
+}
+
+/// The model finds what it is there for: stamps that do not move, and lines whose numbers do not.
+#[test]
+fn mistakes_are_noticed() {
+    let is_noticed = |deaf: fn(usize) -> bool| catch_unwind(|| model(deaf)).is_err();
+    assert!(is_noticed(|at| at < 8), "stamps");
+    assert!(is_noticed(|at| at == 8 || at == 16), "numbers");
+}
