@@ -232,10 +232,13 @@ class Bench:
         rows = f"SELECT {KINDS[kind].row} FROM generate_series({first}, {last}) i"
         return self.session.time(f"INSERT INTO {table} {rows}")
 
-    def sample(self, table, kind, count):
-        """(Re)creates a table of that many rows, each of them one of all rows at random, vacuumed."""
+    def sample(self, table, kind, count, zipf=False):
+        """(Re)creates a table of that many rows, each of them one of all rows at random, vacuumed. By Zipf's law some
+        come far more often than others, with 0.99 for an exponent; which ones, depends on no order."""
         self.create_table(table, kind)
-        numbers = f"SELECT 1 + {below(self.rows_of(kind), 1)} AS i FROM generate_series(1, {count}) i"
+        rows = self.rows_of(kind)
+        rank = f"floor(power((power({rows}, 0.01) - 1) * {below(10**9, 1)} / 1e9 + 1, 100))::int8" if zipf else "i"
+        numbers = f"SELECT 1 + {below(rows, 1).replace('(i,', f'({rank},')} AS i FROM generate_series(1, {count}) i"
         self.session.query(f"INSERT INTO {table} SELECT {KINDS[kind].row} FROM ({numbers}) numbers")
         self.session.query(f"VACUUM (FREEZE, ANALYZE) {table}")
 

@@ -1,10 +1,10 @@
-"""Figures of what writes cost when indexes have fpbtree's own log: its size, inserts, and redo."""
+"""Figures of a server that preloads fpbtree: what its own log costs, and lookups beside a cache of hot keys."""
 
 import contextlib
 import os
 import re
 
-from figures import figure
+from figures import figure, time_probes
 from measure import ARMS, METHODS
 
 OWN = "the index has fpbtree's own log"
@@ -76,6 +76,26 @@ def insert_sequential_own(bench):
             if arm != "none":
                 bench.create_index(f"ascending_{arm}", "int4", arm)
         return bench.share(lambda arm, number: appended(bench, arm, number, "ascending", "i"))
+
+
+@figure("probe_own", "nested-loop index-only probe of 1 M random keys", target=0.25, weight=40, note="fpbtree is preloaded")
+def probe_own(bench):
+    with own_log(bench):
+        return time_probes(bench, "int4", 1_000_000)
+
+
+@figure("rows_own", "nested-loop index scan of 1 M random keys and their rows", target=0.60, weight=40,
+        note="fpbtree is preloaded; the keys of one run are those of the next")
+def rows_own(bench):
+    with own_log(bench):
+        return time_probes(bench, "int4", 1_000_000, "Index Scan")
+
+
+@figure("hot_rows_own", "nested-loop index scan of 1 M hot keys (Zipf, 0.99) and their rows", target=0.55, weight=40,
+        note="fpbtree is preloaded")
+def hot_rows_own(bench):
+    with own_log(bench):
+        return time_probes(bench, "int4", 1_000_000, "Index Scan", zipf=True)
 
 
 @figure("redo_own", "redo of random inserts of half of the rows, after a crash, the index's share", target=1.0, weight=30,

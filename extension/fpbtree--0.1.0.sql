@@ -248,13 +248,18 @@ RETURNS TABLE (
     misses pg_catalog.int8,
     stale pg_catalog.int8,
     evictions pg_catalog.int8,
-    bytes pg_catalog.int8
+    bytes pg_catalog.int8,
+    key_hits pg_catalog.int8,
+    key_misses pg_catalog.int8,
+    key_stale pg_catalog.int8,
+    key_evictions pg_catalog.int8,
+    key_bytes pg_catalog.int8
 )
 LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'fpbtree_stat_hot_wrapper';
 
 COMMENT ON FUNCTION fpbtree_stat_hot(pg_catalog.regclass) IS
-    'how this session''s lookups in an fpbtree index have found its leaves';
+    'how this session''s lookups in an fpbtree index have found its leaves, and the rows of its hot keys';
 
 CREATE FUNCTION fpbtree_stat_hot_reset(index pg_catalog.regclass)
 RETURNS pg_catalog.void

@@ -1,8 +1,15 @@
 //! The hot-key cache: what it says of a key is what is there, whoever changes it meanwhile; and who gets in.
 
-use fpbtree_engine::hot::rows::{BYTES_A_KEY, Found, HotKey, HotRows, Kept};
+mod common;
+
+use common::*;
+use fpbtree_engine::hot::rows::{Found, HotKey, HotRows, Kept};
 use fpbtree_engine::hot::word::Word;
-use fpbtree_engine::key::Tail;
+use fpbtree_engine::key::{Column, ColumnType, KeyShape, Tail};
+use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
+use fpbtree_engine::store::PageStore;
+use fpbtree_engine::store::memory::MemoryStore;
+use fpbtree_engine::tree::Tree;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use shuttle::sync::atomic::AtomicU64 as Modelled;
@@ -12,6 +19,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, RwLock};
 
+/// Bytes of memory that two keys take, or one.
+const LINE: usize = 64;
+
 /// What the pages of the index are known by.
 const PAGES: u64 = 0xF00D;
 
@@ -19,7 +29,7 @@ fn memory(words: usize) -> Vec<AtomicU64> {
     (0..words).map(|_| AtomicU64::new(0)).collect()
 }
 
-fn key(lane: u128) -> HotKey {
+fn hot(lane: u128) -> HotKey {
     HotKey { owner: 7, lane }
 }
 
@@ -81,29 +91,29 @@ fn answers_are_what_is_there() {
 fn what_is_kept_is_found_until_its_page_changes() {
     let memory = memory(1 << 16);
     let cache = HotRows::over(&memory).unwrap();
-    assert_eq!(cache.find(key(5)), Found::Unknown);
+    assert_eq!(cache.find(hot(5)), Found::Unknown);
     let old = cache.stamp(PAGES, 9);
-    assert_eq!(cache.keep(key(5), old, &[tail(u32::MAX - 1, 291), tail(3, 4)]), Kept::Yes);
-    assert_eq!(rows_of(cache.find(key(5))), Some(vec![(u32::MAX - 1, 291), (3, 4)]));
+    assert_eq!(cache.keep(hot(5), old, &[tail(u32::MAX - 1, 291), tail(3, 4)]), Kept::Yes);
+    assert_eq!(rows_of(cache.find(hot(5))), Some(vec![(u32::MAX - 1, 291), (3, 4)]));
     assert_eq!(cache.find(HotKey { owner: 8, lane: 5 }), Found::Unknown);
-    assert_eq!(cache.find(key(5 | 1 << 64)), Found::Unknown);
-    assert_eq!((cache.size_of(7), cache.size_of(8)), (BYTES_A_KEY, 0));
+    assert_eq!(cache.find(hot(5 | 1 << 64)), Found::Unknown);
+    assert_eq!((cache.size_of(7), cache.size_of(8)), (LINE, 0));
     // Another page, and another index's page of this number.
     cache.change(PAGES, 10);
     cache.change(PAGES + 1, 9);
-    assert!(matches!(cache.find(key(5)), Found::Rows(_, 2)));
+    assert!(matches!(cache.find(hot(5)), Found::Rows(_, 2)));
     cache.change(PAGES, 9);
-    assert_eq!(cache.find(key(5)), Found::Stale);
+    assert_eq!(cache.find(hot(5)), Found::Stale);
     // What was read before the page changed comes too late.
-    assert_eq!(cache.keep(key(5), old, &[tail(1, 1)]), Kept::Yes);
-    assert_eq!(cache.find(key(5)), Found::Stale);
-    assert_eq!(cache.keep(key(5), cache.stamp(PAGES, 9), &[tail(1, 2)]), Kept::Yes);
-    assert_eq!(rows_of(cache.find(key(5))), Some(vec![(1, 2)]));
-    cache.forget(key(5));
-    assert_eq!(cache.find(key(5)), Found::Unknown);
+    assert_eq!(cache.keep(hot(5), old, &[tail(1, 1)]), Kept::Yes);
+    assert_eq!(cache.find(hot(5)), Found::Stale);
+    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[tail(1, 2)]), Kept::Yes);
+    assert_eq!(rows_of(cache.find(hot(5))), Some(vec![(1, 2)]));
+    cache.forget(hot(5));
+    assert_eq!(cache.find(hot(5)), Found::Unknown);
     assert_eq!(cache.size_of(7), 0);
-    assert_eq!(cache.keep(key(5), cache.stamp(PAGES, 9), &[tail(1, 2); 3]), Kept::No);
-    assert_eq!(cache.keep(key(5), cache.stamp(PAGES, 9), &[]), Kept::No);
+    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[tail(1, 2); 3]), Kept::No);
+    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[]), Kept::No);
 }
 
 #[test]
@@ -111,12 +121,12 @@ fn too_little_memory_is_no_cache() {
     for words in 0..200 {
         let memory = memory(words);
         let capacity = HotRows::over(&memory).map_or(0, |cache| cache.capacity());
-        assert!(capacity * BYTES_A_KEY <= words * 8, "{words} words have {capacity} keys");
+        assert!(capacity * LINE / 2 <= words * 8, "{words} words have {capacity} keys");
         assert!((words >= 24) == (capacity > 0), "{words} words have {capacity} keys");
     }
     // What stamps take is little.
     let memory = memory(1 << 20);
-    assert!(HotRows::over(&memory).unwrap().capacity() * BYTES_A_KEY > (8 << 20) / 10 * 9);
+    assert!(HotRows::over(&memory).unwrap().capacity() * LINE / 2 > (8 << 20) / 10 * 9);
 }
 
 /// Keys in use stay when each of a million others is looked for once; and go when others are in use for long.
@@ -125,10 +135,10 @@ fn a_scan_pushes_nothing_out() {
     let memory = memory(1 << 14);
     let cache = HotRows::over(&memory).unwrap();
     let capacity = cache.capacity() as u128;
-    let look_up = |lane: u128| match cache.find(key(lane)) {
+    let look_up = |lane: u128| match cache.find(hot(lane)) {
         Found::Rows(..) => true,
         _ => {
-            cache.keep(key(lane), cache.stamp(PAGES, 0), &[tail(lane as u32, 1)]);
+            cache.keep(hot(lane), cache.stamp(PAGES, 0), &[tail(lane as u32, 1)]);
             false
         }
     };
@@ -180,7 +190,7 @@ fn threads_see_the_truth() {
                 for _ in 0..400_000 {
                     let sought = random.random_range(0..KEYS);
                     let before = now[sought as usize].load(SeqCst) as u32;
-                    if let Found::Rows(rows, count) = cache.find(key(sought.into())) {
+                    if let Found::Rows(rows, count) = cache.find(hot(sought.into())) {
                         hits.fetch_add(1, SeqCst);
                         let after = now[sought as usize].load(SeqCst) as u32;
                         for row in &rows[..count] {
@@ -195,7 +205,7 @@ fn threads_see_the_truth() {
                         let stamp = cache.stamp(PAGES, (sought % BLOCKS).into());
                         (stamp, tail(now[sought as usize].load(SeqCst) as u32, sought))
                     };
-                    cache.keep(key(sought.into()), stamp, &[row; 2][..1 + usize::from(random.random::<bool>())]);
+                    cache.keep(hot(sought.into()), stamp, &[row; 2][..1 + usize::from(random.random::<bool>())]);
                 }
                 ends.store(true, SeqCst);
             });
@@ -254,7 +264,7 @@ fn model(deaf: fn(usize) -> bool) {
                 let cache = HotRows::over(&words).unwrap();
                 for lane in [first, 1 - first, first, first] {
                     let before = *page.read().unwrap();
-                    if let Found::Rows(rows, 1) = cache.find(key(lane)) {
+                    if let Found::Rows(rows, 1) = cache.find(hot(lane)) {
                         assert_eq!(rows[0].offset(), lane as u16, "another key's row");
                         assert!(rows[0].block() >= before, "an old row");
                         continue;
@@ -263,7 +273,7 @@ fn model(deaf: fn(usize) -> bool) {
                         let page = page.read().unwrap();
                         (cache.stamp(PAGES, 0), tail(*page, lane as u16))
                     };
-                    cache.keep(key(lane), stamp, &[row]);
+                    cache.keep(hot(lane), stamp, &[row]);
                 }
             }));
         }
@@ -290,4 +300,86 @@ fn mistakes_are_noticed() {
     let is_noticed = |deaf: fn(usize) -> bool| catch_unwind(|| model(deaf)).is_err();
     assert!(is_noticed(|at| at < 8), "stamps");
     assert!(is_noticed(|at| at == 8 || at == 16), "numbers");
+}
+
+#[test]
+fn wide_keys_are_kept() {
+    let memory = memory(1 << 16);
+    let cache = HotRows::over(&memory).unwrap();
+    for nth in 0..500u128 {
+        let wide = hot(nth << 64 | nth * 7);
+        assert_eq!(cache.keep(wide, cache.stamp(PAGES, 9), &[tail(1, 2), tail(3, 4)]), Kept::Yes, "{nth}");
+        assert_eq!(rows_of(cache.find(wide)), Some(vec![(1, 2), (3, 4)]), "{nth}");
+        assert_eq!(rows_of(cache.find(hot(nth * 7 + 1))), None);
+    }
+}
+
+/// A scan that says it was over on one leaf has found all rows of its key; one whose rows are on two leaves does not say so.
+#[test]
+fn rows_on_two_leaves_are_not_taken_for_all() {
+    let meta = exact(one_column::<u64>(), small::<u64>());
+    let shape = shape_of(&meta);
+    let rows_of = |lane: u64| 1 + lane % 3;
+    let rows =
+        (0..600).flat_map(|lane| (0..rows_of(lane)).map(move |row| (lane * 2, tail(lane as u32, row as u16 + 1))));
+    let store = MemoryStore::new(&load(&meta, 90, rows), 400);
+    let tree: Tree<MemoryStore, u64> = Tree::ordered(&store, &meta.geometry, ());
+    let (mut on_one, mut on_two, mut absent) = (0, 0, 0);
+    for lane in 0..1200 {
+        let mut selection = Selection::new(&shape);
+        selection.between(0, lane, lane);
+        assert_eq!(selection.one_lane(), Some(lane));
+        let (mut cursor, mut matches) = (Cursor::new(Direction::Forward), Box::new(Matches::new()));
+        let Some(pin) = cursor.read_page(tree, &selection, false, &mut matches).unwrap() else {
+            absent += 1;
+            assert_eq!(lane % 2, 1);
+            continue;
+        };
+        store.unpin(pin);
+        let is_all = matches.len() as u64 == rows_of(lane as u64 / 2);
+        assert!(is_all || !cursor.is_over_on_one_leaf(), "{lane}");
+        on_one += usize::from(cursor.is_over_on_one_leaf());
+        on_two += usize::from(!is_all);
+    }
+    assert!(on_one > 500 && on_two > 5 && absent == 600, "{on_one} on one leaf, {on_two} on two, {absent} on none");
+}
+
+/// What is one lane, and what is more or less.
+#[test]
+fn one_lane_is_one_value_of_each_column() {
+    let column = |nulls_first| Column { ty: ColumnType::Int4, descending: false, nulls_first };
+    let one = KeyShape::new(&[column(false)]).unwrap();
+    let two = KeyShape::new(&[column(false), column(true)]).unwrap();
+    let lane = |shape: &KeyShape, select: &dyn Fn(&mut Selection<'_>)| {
+        let mut selection = Selection::new(shape);
+        select(&mut selection);
+        selection.one_lane()
+    };
+    assert_eq!(lane(&one, &|_| {}), None);
+    assert_eq!(lane(&one, &|s| s.between(0, 5, 6)), None);
+    assert_eq!(lane(&one, &|s| s.null(0)), None);
+    assert_eq!(
+        lane(&one, &|s| {
+            s.between(0, 5, 5);
+            s.between(0, 6, 6)
+        }),
+        None
+    );
+    assert_eq!(lane(&one, &|s| s.between(0, 5, 5)), Some(5));
+    assert_eq!(lane(&two, &|s| s.between(0, 5, 5)), None);
+    assert_eq!(lane(&two, &|s| s.between(1, 5, 5)), None);
+    let lanes: Vec<_> = (0..3)
+        .map(|value| {
+            lane(&two, &|s| {
+                s.between(0, 5, 5);
+                s.between(1, value, value)
+            })
+        })
+        .chain([lane(&two, &|s| {
+            s.between(0, 5, 5);
+            s.null(1)
+        })])
+        .collect();
+    assert!(lanes.iter().all(Option::is_some));
+    assert!((1..lanes.len()).all(|at| !lanes[..at].contains(&lanes[at])), "{lanes:?}");
 }

@@ -4,6 +4,7 @@
 use core::cell::UnsafeCell;
 
 use fpbtree_engine::hot::descents::{Descents, Found};
+use fpbtree_engine::hot::rows::Found as HotFound;
 use fpbtree_engine::store::{Block, Marks, Seen};
 use pgrx::pg_sys::{self, Buffer};
 
@@ -16,6 +17,9 @@ const PLACES: usize = 4;
 const PRICE_OF_A_MISS: i32 = 8;
 const MOST_CREDIT: i32 = 64;
 const REST: u32 = 1 << 13;
+/// The cache of hot keys is given more time, as it learns them one by one; a row found there is worth so many lookups.
+const ROWS_CREDIT: i32 = 1 << 13;
+const WORTH_OF_A_ROW: i32 = 4;
 /// Of so many finds, one reads the page the ordinary way: only that raises its buffer's usage count.
 const ORDINARY_READ_EVERY: u32 = 64;
 
@@ -43,10 +47,24 @@ struct Cache {
     credit: i32,
     /// Lookups it still rests for.
     rest: u32,
+    /// The same of the cache of hot keys.
+    rows: Counts,
+    rows_credit: i32,
+    rows_rest: u32,
 }
 
 impl Cache {
-    const EMPTY: Cache = Cache { build_id: 0, descents: None, counts: ZERO, used: 0, credit: MOST_CREDIT, rest: 0 };
+    const EMPTY: Cache = Cache {
+        build_id: 0,
+        descents: None,
+        counts: ZERO,
+        used: 0,
+        credit: MOST_CREDIT,
+        rest: 0,
+        rows: ZERO,
+        rows_credit: ROWS_CREDIT,
+        rows_rest: 0,
+    };
 
     /// Bytes of its memory.
     fn size(&self) -> usize {
@@ -166,6 +184,41 @@ impl Place {
         }
     }
 
+    /// What the cache of hot keys says of a lookup's key. It is not asked for a while if it knew hardly any.
+    #[inline]
+    pub fn ask_for_rows(&self, ask: impl FnOnce() -> HotFound) -> Option<HotFound> {
+        let cache = self.cache(caches())?;
+        if cache.rows_rest > 0 {
+            cache.rows_rest -= 1;
+            cache.rows.misses += 1;
+            return None;
+        }
+        let found = ask();
+        let (count, credit) = match found {
+            HotFound::Rows(..) => (&mut cache.rows.hits, WORTH_OF_A_ROW),
+            HotFound::Stale => (&mut cache.rows.stale, -1),
+            HotFound::Unknown => (&mut cache.rows.misses, -1),
+        };
+        *count += 1;
+        cache.rows_credit = (cache.rows_credit + credit).min(ROWS_CREDIT);
+        if cache.rows_credit < 0 {
+            (cache.rows_credit, cache.rows_rest) = (ROWS_CREDIT, REST);
+        }
+        Some(found)
+    }
+
+    /// Notes that a hot key took another's place.
+    pub fn note_rows_evicted(&self) {
+        if let Some(cache) = self.cache(caches()) {
+            cache.rows.evictions += 1;
+        }
+    }
+
+    /// What has happened in the cache of hot keys.
+    pub fn rows_counts(&self) -> Counts {
+        self.cache(caches()).map_or(ZERO, |cache| cache.rows)
+    }
+
     /// What has happened in the cache, and the bytes it takes.
     pub fn counts(&self) -> (Counts, usize) {
         self.cache(caches()).map_or((ZERO, 0), |cache| (cache.counts, cache.size()))
@@ -174,7 +227,7 @@ impl Place {
     /// Counts from zero again.
     pub fn reset_counts(&self) {
         if let Some(cache) = self.cache(caches()) {
-            cache.counts = ZERO;
+            (cache.counts, cache.rows) = (ZERO, ZERO);
         }
     }
 }

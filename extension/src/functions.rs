@@ -16,7 +16,8 @@ use pgrx::pg_sys::{
 
 use crate::ahead::Counts;
 use crate::build;
-use crate::descents::Place;
+use crate::descents::{self, Place};
+use crate::hot_rows;
 use crate::index::{Index, heap_place};
 use crate::keys::{Keyed, tree, with_keys};
 use crate::memory::{free_array, zeroed_array};
@@ -485,7 +486,8 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_prefetch_wrapper(call: FunctionCall
     }
 }
 
-/// `fpbtree_stat_hot(index)`: one row on how this session's lookups have found the leaves of an index.
+/// `fpbtree_stat_hot(index)`: one row on how this session's lookups have found the leaves of an index, and the rows of
+/// its hot keys.
 ///
 /// # Safety
 /// Called by the server.
@@ -495,10 +497,14 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_hot_wrapper(call: FunctionCallInfo)
     // SAFETY: called by the server, as the install script declares.
     unsafe {
         let rows = Rows::new(call);
-        let (counts, size) = descents_of(call).counts();
-        rows.add(
-            [counts.hits, counts.misses, counts.stale, counts.evictions, size as u64].map(|n| Datum::from(n as i64)),
-        );
+        let (place, owner) = caches_of(call);
+        let ((leaves, size), keys) = (place.counts(), place.rows_counts());
+        let keys_size = hot_rows::cache().map_or(0, |cache| cache.size_of(owner));
+        let columns = |counts: descents::Counts, size: usize| {
+            [counts.hits, counts.misses, counts.stale, counts.evictions, size as u64].map(|n| Datum::from(n as i64))
+        };
+        let ([a, b, c, d, e], [f, g, h, i, j]) = (columns(leaves, size), columns(keys, keys_size));
+        rows.add([a, b, c, d, e, f, g, h, i, j]);
         Datum::from(0)
     }
 }
@@ -512,21 +518,22 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_hot_wrapper(call: FunctionCallInfo)
 pub unsafe extern "C-unwind" fn fpbtree_stat_hot_reset_wrapper(call: FunctionCallInfo) -> Datum {
     // SAFETY: called by the server, as the install script declares.
     unsafe {
-        descents_of(call).reset_counts();
+        caches_of(call).0.reset_counts();
         Datum::from(0)
     }
 }
 
-/// What is remembered of where the leaves of the index in question are.
-unsafe fn descents_of(call: FunctionCallInfo) -> Place {
+/// What is remembered of where the leaves of the index in question are, and whose its hot keys are.
+unsafe fn caches_of(call: FunctionCallInfo) -> (Place, u64) {
     // SAFETY: called by the server; the index is open while its meta page is looked at.
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
         let rel = open_ours(index, pg_sys::AccessShareLock as LOCKMODE);
         check_usable(rel);
-        let place = Place::of(Index::build_id(rel));
+        let build_id = Index::build_id(rel);
+        let caches = (Place::of(build_id), hot_rows::owner(rel, build_id));
         raw::relation_close(rel, pg_sys::AccessShareLock as LOCKMODE);
-        place
+        caches
     }
 }
 

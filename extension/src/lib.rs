@@ -19,6 +19,7 @@ mod exact;
 mod explain;
 mod functions;
 mod handler;
+mod hot_rows;
 mod index;
 mod insert;
 mod keys;
@@ -42,6 +43,7 @@ pub extern "C-unwind" fn _PG_init() {
     options::register();
     planner::register();
     wal::register();
+    hot_rows::register();
     #[cfg(feature = "pg18")]
     explain::register();
 }

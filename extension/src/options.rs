@@ -18,8 +18,12 @@ const MOST_DISTANCE: i32 = crate::ahead::MOST_DISTANCE as i32;
 /// Memory for remembering where leaves are, in kB: enough for the indexes of a billion rows' keys of 4 bytes.
 const DEFAULT_DESCENT_CACHE: i32 = 32 << 10;
 
+/// Shared memory for the rows of hot keys, in kB: those of a million keys.
+const DEFAULT_HOT_CACHE: i32 = 64 << 10;
+
 static PREFETCH: GucSetting<bool> = GucSetting::<bool>::new(true);
 static DESCENT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_DESCENT_CACHE);
+static HOT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_HOT_CACHE);
 static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
 
 /// How far reads may be ahead.
@@ -39,6 +43,7 @@ struct Options {
     fillfactor: c_int,
     prefetch: bool,
     prefetch_distance: c_int,
+    hot_cache: bool,
 }
 
 struct Kind(core::cell::Cell<pg_sys::relopt_kind::Type>);
@@ -80,6 +85,13 @@ pub fn register() {
             MOST_DISTANCE,
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
+        pg_sys::add_bool_reloption(
+            KIND.0.get(),
+            c"hot_cache".as_ptr(),
+            c"Lets the rows of the index's hot keys be kept in shared memory".as_ptr(),
+            true,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
     }
 }
 
@@ -112,6 +124,18 @@ fn register_settings() {
         GucContext::Userset,
         GucFlags::UNIT_KB,
     );
+    // SAFETY: the server's own flag. A setting that only a start can change can only be made then.
+    let is_preloaded = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
+    GucRegistry::define_int_guc(
+        c"fpbtree.hot_cache_size",
+        c"Sets the shared memory that keeps the rows of hot keys of fpbtree indexes.",
+        c"Takes effect if fpbtree is in shared_preload_libraries. 0 turns it off.",
+        &HOT_CACHE_SIZE,
+        0,
+        i32::MAX,
+        if is_preloaded { GucContext::Postmaster } else { GucContext::Sighup },
+        GucFlags::UNIT_KB,
+    );
     // SAFETY: at library load, after our settings are known.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"fpbtree".as_ptr()) };
 }
@@ -129,6 +153,7 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
         element(c"fillfactor", pg_sys::relopt_type::RELOPT_TYPE_INT, offset_of!(Options, fillfactor)),
         element(c"prefetch", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, prefetch)),
         element(c"prefetch_distance", pg_sys::relopt_type::RELOPT_TYPE_INT, offset_of!(Options, prefetch_distance)),
+        element(c"hot_cache", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, hot_cache)),
     ];
     let (kind, size, count) = (KIND.0.get(), size_of::<Options>(), elements.len() as c_int);
     // SAFETY: the table has the elements it is said to have. Raw, so that a wrong value's error comes through whole.
@@ -145,6 +170,20 @@ unsafe fn options(rel: Relation) -> Option<&'static Options> {
 #[inline]
 pub fn descent_cache_size() -> usize {
     DESCENT_CACHE_SIZE.get() as usize * 1024
+}
+
+/// Bytes of shared memory for the rows of hot keys, once the server has started.
+pub fn hot_cache_size() -> usize {
+    HOT_CACHE_SIZE.get() as usize * 1024
+}
+
+/// Whether the rows of the index's hot keys may be kept.
+///
+/// # Safety
+/// `rel` is an open index of ours.
+pub unsafe fn hot_cache(rel: Relation) -> bool {
+    // SAFETY: by this function's contract.
+    unsafe { options(rel) }.is_none_or(|options| options.hot_cache)
 }
 
 /// How far reads may be ahead, by the session's settings and the index's; `None` if not at all.

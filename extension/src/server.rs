@@ -442,6 +442,19 @@ pub unsafe fn locator(rel: Relation) -> FileLocator {
     }
 }
 
+/// The numbers of a relation's tablespace, database and file.
+///
+/// # Safety
+/// `rel` is open.
+pub unsafe fn file_numbers(rel: Relation) -> [u32; 3] {
+    // SAFETY: by this function's contract.
+    let locator = unsafe { locator(rel) };
+    #[cfg(feature = "pg15")]
+    return [locator.spcNode, locator.dbNode, locator.relNode].map(Oid::to_u32);
+    #[cfg(not(feature = "pg15"))]
+    return [locator.spcOid, locator.dbOid, locator.relNumber].map(Oid::to_u32);
+}
+
 /// `RelationNeedsWAL`.
 ///
 /// # Safety
@@ -624,6 +637,16 @@ pub unsafe fn add_init_page(index: Relation, bytes: &[u8; pg_sys::BLCKSZ as usiz
         end_critical_section();
         raw::UnlockReleaseBuffer(buffer);
     }
+}
+
+/// Whether snapshots become too old, on the versions where they do.
+#[inline]
+pub fn old_snapshots_expire() -> bool {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    // SAFETY: the server's own setting.
+    return unsafe { raw::old_snapshot_threshold >= 0 };
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    return false;
 }
 
 /// `TestForOldSnapshot`: raises "snapshot too old" on the versions that have it.

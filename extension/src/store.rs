@@ -5,6 +5,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use fpbtree_engine::change::{Change, MOST_BLOCKS};
+use fpbtree_engine::hot::rows::Stamp;
 use fpbtree_engine::page::{self, LINE, LogKind, Ranges};
 use fpbtree_engine::simd;
 use fpbtree_engine::store::{
@@ -17,7 +18,7 @@ use crate::dead;
 use crate::descents::{self, Place};
 use crate::index::{self, Index};
 use crate::server::{self, Name, raw};
-use crate::{options, wal};
+use crate::{hot_rows, options, wal};
 
 const _: () = assert!(PAGE_SIZE == pg_sys::BLCKSZ as usize);
 // Redo adds the index of a block to its record as one byte, and generic records hold no more blocks than this.
@@ -58,6 +59,9 @@ pub struct PgStore {
     blocks: Cell<Block>,
     snapshot: Cell<Snapshot>,
     log: Cell<Option<LogKind>>,
+    build_id: Cell<Option<u64>>,
+    /// Of the page read last, if a scan [asks](PgStore::ask_for_stamp).
+    stamp: Cell<Asked>,
     /// The table, if entries are inserted for its rows.
     heap: Relation,
     /// What is remembered of where its leaves are.
@@ -81,6 +85,8 @@ impl PgStore {
             blocks: Cell::new(0),
             snapshot: Cell::new(snapshot),
             log: Cell::new(None),
+            build_id: Cell::new(None),
+            stamp: Cell::new(Asked::No),
             heap: core::ptr::null_mut(),
             descents: Cell::new(None),
             locked: [const { Cell::new(server::INVALID_BUFFER) }; MOST_LOCKED],
@@ -96,6 +102,7 @@ impl PgStore {
         // SAFETY: by this function's contract.
         let store = unsafe { PgStore::new(rel, core::ptr::null_mut()) };
         store.log.set(Some(index.log));
+        store.build_id.set(Some(index.geometry.build_id));
         store
     }
 
@@ -207,13 +214,38 @@ impl PgStore {
 
     /// What is remembered of where leaves are.
     #[inline]
-    fn descents(&self) -> Place {
+    pub fn descents(&self) -> Place {
         self.descents.get().unwrap_or_else(|| {
-            // SAFETY: an open relation. Its meta page may be read.
-            let place = Place::of(unsafe { Index::build_id(self.rel) });
+            let place = Place::of(self.build_id());
             self.descents.set(Some(place));
             place
         })
+    }
+
+    /// What the pages are known by.
+    #[inline]
+    fn build_id(&self) -> u64 {
+        self.build_id.get().unwrap_or_else(|| {
+            // SAFETY: an open relation. Its meta page may be read.
+            let build_id = unsafe { Index::build_id(self.rel) };
+            self.build_id.set(Some(build_id));
+            build_id
+        })
+    }
+
+    /// From now on, notes the stamp of the page read last.
+    #[inline]
+    pub fn ask_for_stamp(&self) {
+        self.stamp.set(Asked::Yes(None));
+    }
+
+    /// The stamp of the page read last, if it was asked for since; it is not any more.
+    #[inline]
+    pub fn take_stamp(&self) -> Option<Stamp> {
+        match self.stamp.replace(Asked::No) {
+            Asked::Yes(stamp) => stamp,
+            Asked::No => None,
+        }
     }
 
     /// Pins the page the ordinary way and remembers where it is.
@@ -425,7 +457,11 @@ impl PageStore for PgStore {
             if log == Some(LogKind::Own) {
                 wal::prepare(self.rel, change);
             }
+            let hot = hot_rows::cache().map(|cache| (cache, self.build_id()));
             server::start_critical_section();
+            if let Some((cache, build_id)) = hot {
+                change.blocks().iter().for_each(|&pin| cache.change(build_id, self.block(pin)));
+            }
             self.apply(change, parts);
             let lsn = match log {
                 Some(LogKind::Own) => wal::insert(change),
@@ -464,6 +500,10 @@ impl PageStore for PgStore {
     }
 
     fn note_read(&self, pin: Buffer) {
+        if let Asked::Yes(_) = self.stamp.get() {
+            let stamp = hot_rows::cache().map(|cache| cache.stamp(self.build_id(), self.block(pin)));
+            self.stamp.set(Asked::Yes(stamp));
+        }
         let snapshot = self.snapshot.get();
         if !snapshot.is_null() {
             // SAFETY: an open relation, a share-locked page of it and the scan's snapshot.
@@ -545,6 +585,13 @@ impl PageStore for PgStore {
             simd::prefetch(page.wrapping_add(at));
         }
     }
+}
+
+/// Whether the stamp of the page read last is asked for.
+#[derive(Clone, Copy)]
+enum Asked {
+    No,
+    Yes(Option<Stamp>),
 }
 
 /// One page's part of a record.

@@ -5,30 +5,28 @@
 //! that the leaf had then, and is believed for as long as that is the leaf's stamp: until then the leaf has not changed.
 //! Pages share stamps, as there are fewer of those; a page that moves another's only makes keys be looked up once more.
 //!
-//! A key takes one cache line, in one of two places. Readers take no lock: a line's number is odd while it is written, and
-//! another after that. Two threads never write a line at once; one that would have to wait goes without.
+//! A key is in one of two neighbouring cache lines, each of which has two keys of one index, or one that is wider than a
+//! word or has two rows. Readers take no lock: a line's number is odd while it is written, and another after that. Two
+//! threads never write a line at once; one that would have to wait goes without.
 //!
-//! A key comes in at once where there is room, or the keys there have gone stale. Where it would push another out, it must
-//! have been looked for twice in a row as far as its places know, and find the other unused: a scan that comes to each key
-//! once pushes out nothing.
+//! A key comes in at once where there is room, or what is there has gone stale. Where it would push another out, it must
+//! have been looked for twice, with no more than a few others between, and find one unused: a scan that comes to each key
+//! once pushes out next to nothing.
 
 use core::sync::atomic::AtomicU64;
 
 use super::word::Word;
 use crate::key::Tail;
-use crate::simd;
 use crate::store::Block;
 
 /// Rows of a key, at most.
 pub const MOST_ROWS: usize = 2;
 
-/// Bytes of memory that a key takes.
-pub const BYTES_A_KEY: usize = LINE * size_of::<u64>();
-
-/// Words of a line.
+/// Words of a line, and keys it has room for.
 const LINE: usize = 8;
-/// Places a key can be in: neighbouring lines, which a processor fetches together.
-const PLACES: usize = 2;
+const SLOTS: usize = 2;
+/// Lines a key can be in: neighbours, which a processor fetches together.
+const LINES: usize = 2;
 /// What part of the memory, at most, has stamps, and how many bits say which.
 const PART_FOR_STAMPS: usize = 64;
 const STAMP_BITS: u32 = 15;
@@ -37,21 +35,14 @@ const STAMP_BITS: u32 = 15;
 mod word {
     /// Odd while the line is written, and never the same again.
     pub const NUMBER: usize = 0;
-    /// Whose key it is; 0 if nobody's.
+    /// Whose keys they are.
     pub const OWNER: usize = 1;
-    /// The key's low and high half.
-    pub const KEY: [usize; 2] = [2, 3];
-    pub const STAMP: usize = 4;
-    /// The rows; above the first, how many.
-    pub const ROWS: [usize; super::MOST_ROWS] = [5, 6];
-    /// How much it was used lately; above it, in a key's first place, the trace of who would like to be there. Hints.
-    pub const CARE: usize = 7;
+    /// Of each slot the key; or the halves of one.
+    pub const KEYS: [usize; super::SLOTS] = [2, 3];
+    pub const STAMPS: [usize; super::SLOTS] = [4, 5];
+    /// Of each slot a row and, above it, its [`State`](super::State); or the rows of one.
+    pub const ROWS: [usize; super::SLOTS] = [6, 7];
 }
-
-/// Bits of a row's place.
-const ROW_BITS: u32 = 48;
-/// Uses are counted up to this.
-const MOST_USED: u64 = 3;
 
 /// Which version of a page something was read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +51,7 @@ pub struct Stamp(u64);
 /// A key of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotKey {
-    /// What the index's file is known by, not 0; no two indexes have the same.
+    /// What the index's file is known by; no two indexes have the same.
     pub owner: u64,
     /// The lane.
     pub lane: u128,
@@ -91,7 +82,66 @@ pub enum Kept {
 /// The cache, in borrowed memory that any number of threads and processes share.
 pub struct HotRows<'m, W = AtomicU64> {
     stamps: &'m [W],
-    lines: &'m [[W; LINE]],
+    lines: &'m [Line<W>],
+}
+
+type Line<W> = [W; LINE];
+
+/// What a slot is used for: the bits above a row. Only what tells slots apart has to be true; the rest are hints.
+#[derive(Clone, Copy)]
+struct State(u64);
+
+impl State {
+    const SHIFT: u32 = 48;
+    /// There is a key.
+    const USED: u64 = 1 << Self::SHIFT;
+    /// The first slot's key has the whole line.
+    const SPANS: u64 = 2 << Self::SHIFT;
+    /// It has two rows.
+    const TWO_ROWS: u64 = 4 << Self::SHIFT;
+    /// How often the key was found lately.
+    const USE: u64 = 8 << Self::SHIFT;
+    const USES: u64 = 0b11 * Self::USE;
+    /// In the first slot of the first line: how many others may come before the key that looked for a place is forgotten,
+    /// and some bits of it.
+    const PATIENCE_AT: u32 = Self::SHIFT + 5;
+    const TRACE_AT: u32 = Self::PATIENCE_AT + 2;
+
+    #[inline]
+    fn of<W: Word>(line: &Line<W>, slot: usize) -> State {
+        State(line[word::ROWS[slot]].load())
+    }
+
+    #[inline]
+    fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    fn uses(self) -> u64 {
+        (self.0 & Self::USES) / Self::USE
+    }
+
+    fn trace(self) -> u64 {
+        self.0 >> Self::TRACE_AT
+    }
+
+    /// The same once a key with another trace has looked for a place.
+    fn after(self, trace: u64) -> u64 {
+        let patience = self.0 >> Self::PATIENCE_AT & 0b11;
+        match patience.checked_sub(1) {
+            Some(_) => self.0 - (1 << Self::PATIENCE_AT),
+            None => self.0 & ((1 << Self::PATIENCE_AT) - 1) | (trace << 2 | 0b11) << Self::PATIENCE_AT,
+        }
+    }
+}
+
+/// Where a key can go: to this slot of a line, or to all of it, and what has to go for it: nothing, or a key that was
+/// used so often.
+#[derive(Clone, Copy)]
+struct Room<'m, W> {
+    line: &'m Line<W>,
+    slot: usize,
+    uses: Option<u64>,
 }
 
 impl<'m, W: Word> HotRows<'m, W> {
@@ -101,7 +151,7 @@ impl<'m, W: Word> HotRows<'m, W> {
         let most = (words.len() / PART_FOR_STAMPS).max(LINE);
         let (stamps, rest) = words.split_at_checked(1 << most.ilog2().min(STAMP_BITS))?;
         let (lines, _) = rest.as_chunks();
-        let lines = &lines[..lines.len() / PLACES * PLACES];
+        let lines = &lines[..lines.len() / LINES * LINES];
         (!lines.is_empty()).then_some(HotRows { stamps, lines })
     }
 
@@ -138,41 +188,27 @@ impl<'m, W: Word> HotRows<'m, W> {
         self.stamps.get(place).is_some_and(|word| word.load() << STAMP_BITS | place as u64 == stamp.0)
     }
 
+    /// The lines that a key with this hash can be in.
     #[inline]
-    fn hash(key: HotKey) -> u64 {
-        let (low, high) = (key.lane as u64, (key.lane >> 64) as u64);
-        let product = u128::from(low ^ key.owner) * u128::from(high.rotate_left(32) ^ 0x9E37_79B9_7F4A_7C15);
-        (product >> 64) as u64 ^ product as u64
-    }
-
-    /// The lines that a key can be in.
-    #[inline]
-    fn places(&self, hash: u64) -> &'m [[W; LINE]] {
-        let pair = part_of(self.lines.len() / PLACES, hash);
-        &self.lines[pair * PLACES..][..PLACES]
-    }
-
-    /// Fetches the lines that a key can be in.
-    #[inline]
-    pub fn expect(&self, key: HotKey) {
-        for line in self.places(Self::hash(key)) {
-            simd::prefetch(core::ptr::from_ref(line).cast());
-        }
+    fn places(&self, hash: u64) -> &'m [Line<W>] {
+        let place = part_of(self.lines.len() / LINES, hash);
+        &self.lines[place * LINES..][..LINES]
     }
 
     /// The rows of a key, all of them and no others, at some moment of this call.
     #[inline]
     pub fn find(&self, key: HotKey) -> Found {
-        for line in self.places(Self::hash(key)) {
-            let Some((stamp, rows, count)) = read(line, key) else { continue };
+        for line in self.places(key.hash()) {
+            let Some((slot, stamp, rows)) = read(line, key) else { continue };
             if !self.is_current(stamp) {
                 return Found::Stale;
             }
-            let care = Care::of(line);
-            if care.uses() < MOST_USED {
-                line[word::CARE].store(care.0 + 1);
+            let state = State(rows[0]);
+            if state.uses() < State::USES / State::USE {
+                // If it is not that word any more, no matter.
+                let _ = line[word::ROWS[slot]].compare_exchange(state.0, state.0 + State::USE);
             }
-            return Found::Rows(rows, count);
+            return Found::Rows(rows.map(Tail::from_raw), 1 + usize::from(state.has(State::TWO_ROWS)));
         }
         Found::Unknown
     }
@@ -182,73 +218,87 @@ impl<'m, W: Word> HotRows<'m, W> {
         if rows.is_empty() || rows.len() > MOST_ROWS {
             return Kept::No;
         }
-        let hash = Self::hash(key);
+        let (hash, spans) = (key.hash(), key.is_wide() || rows.len() > 1);
         let places = self.places(hash);
-        let free = places
-            .iter()
-            .find(|line| is_of(line, key))
-            .or_else(|| places.iter().find(|line| !self.is_current(Stamp(line[word::STAMP].load()))))
-            .or_else(|| places.iter().find(|line| line[word::OWNER].load() == 0));
-        if let Some(line) = free {
-            return if write(line, key, stamp, rows) { Kept::Yes } else { Kept::No };
-        }
-        let (first, trace) = (&places[0], hash & Care::TRACES);
-        if Care::of(first).trace() != trace {
-            first[word::CARE].store(Care::of(first).uses() | trace << Care::TRACE_AT);
-            return Kept::No;
-        }
-        let Some(line) = places.iter().find(|line| Care::of(line).uses() == 0) else {
-            for (line, care) in places.iter().map(|line| (line, Care::of(line))).filter(|(_, care)| care.uses() > 0) {
-                line[word::CARE].store(care.0 - 1);
+        let rooms =
+            || places.iter().flat_map(|line| (0..SLOTS).filter_map(move |slot| self.room(line, slot, key, spans)));
+        let Some(best) = rooms().min_by_key(|room| room.uses) else { return Kept::No };
+        if best.uses.is_some() {
+            let (first, trace) = (State::of(&places[0], 0), hash & (u64::MAX >> State::TRACE_AT));
+            if first.trace() != trace {
+                let _ = places[0][word::ROWS[0]].compare_exchange(first.0, first.after(trace));
+                return Kept::No;
             }
-            return Kept::No;
+            if best.uses > Some(0) {
+                rooms().for_each(|room| age(room.line));
+                return Kept::No;
+            }
+        }
+        match write(&best, key, stamp, rows, spans) {
+            true if best.uses.is_some() => Kept::Evicting,
+            true => Kept::Yes,
+            false => Kept::No,
+        }
+    }
+
+    /// Whether a key can go to a slot, or to the whole line if it is the first one.
+    fn room(&self, line: &'m Line<W>, slot: usize, key: HotKey, spans: bool) -> Option<Room<'m, W>> {
+        if let Some(at) = slot_of(line, key) {
+            // Where it is already, or nowhere.
+            return (at == slot).then_some(Room { line, slot, uses: None });
+        }
+        let uses = |slot: usize| {
+            let (state, stamp) = (State::of(line, slot), Stamp(line[word::STAMPS[slot]].load()));
+            (state.has(State::USED) && self.is_current(stamp)).then(|| state.uses())
         };
-        if write(line, key, stamp, rows) { Kept::Evicting } else { Kept::No }
+        let is_whole = spans || line[word::OWNER].load() != key.owner || State::of(line, 0).has(State::SPANS);
+        match (is_whole, slot) {
+            (false, _) => Some(Room { line, slot, uses: uses(slot) }),
+            (true, 0) => Some(Room { line, slot, uses: uses(0).max(uses(1)) }),
+            (true, _) => None,
+        }
     }
 
     /// Forgets what is known of a key.
     pub fn forget(&self, key: HotKey) {
-        for line in self.places(Self::hash(key)).iter().filter(|line| is_of(line, key)) {
+        for line in self.places(key.hash()) {
             let Some(number) = begin(line) else { continue };
-            // Another key may have come meanwhile; that is no harm.
-            line[word::OWNER].store(0);
-            line[word::NUMBER].store(number.wrapping_add(2));
+            if let Some(slot) = slot_of(line, key) {
+                line[word::ROWS[slot]].store(0);
+            }
+            end(line, number);
         }
     }
 
     /// Bytes that an index's keys take, stale ones included. It looks at every line.
     pub fn size_of(&self, owner: u64) -> usize {
-        self.lines.iter().filter(|line| line[word::OWNER].load() == owner).count() * BYTES_A_KEY
+        let slots = |line: &Line<W>| (0..SLOTS).filter(|&slot| State::of(line, slot).has(State::USED)).count();
+        let owned = self.lines.iter().filter(|line| line[word::OWNER].load() == owner);
+        owned.filter(|line| slots(line) > 0).count() * size_of::<Line<u64>>()
     }
 
-    /// How many keys there is room for.
+    /// How many keys of one row and no more than 64 bits there is room for.
     pub fn capacity(&self) -> usize {
-        self.lines.len()
+        self.lines.len() * SLOTS
     }
 }
 
-/// The word of hints.
-#[derive(Clone, Copy)]
-struct Care(u64);
-
-impl Care {
-    const TRACE_AT: u32 = 8;
-    const TRACES: u64 = 0xFFFF;
-
+impl HotKey {
     #[inline]
-    fn of<W: Word>(line: &[W; LINE]) -> Care {
-        Care(line[word::CARE].load())
+    fn words(self) -> [u64; 2] {
+        [self.lane as u64, (self.lane >> 64) as u64]
     }
 
-    /// How often the key was found lately, as far as that is counted.
     #[inline]
-    fn uses(self) -> u64 {
-        self.0 & ((1 << Self::TRACE_AT) - 1)
+    fn is_wide(self) -> bool {
+        self.words()[1] != 0
     }
 
-    /// Some bits of the key that looked for a place here last.
-    fn trace(self) -> u64 {
-        self.0 >> Self::TRACE_AT
+    #[inline]
+    fn hash(self) -> u64 {
+        let [low, high] = self.words();
+        let product = u128::from(low ^ self.owner) * u128::from(high.rotate_left(32) ^ 0x9E37_79B9_7F4A_7C15);
+        (product >> 64) as u64 ^ product as u64
     }
 }
 
@@ -258,29 +308,28 @@ fn part_of(parts: usize, hash: u64) -> usize {
     ((u128::from(hash) * parts as u128) >> u64::BITS) as usize
 }
 
-/// Whether a line is this key's, as far as can be seen without care.
-fn is_of<W: Word>(line: &[W; LINE], key: HotKey) -> bool {
-    line[word::OWNER].load() == key.owner && lane(line) == key.lane
-}
-
+/// Which slot of a line has a key.
 #[inline]
-fn lane<W: Word>(line: &[W; LINE]) -> u128 {
-    let [low, high] = word::KEY.map(|at| line[at].load());
-    u128::from(high) << 64 | u128::from(low)
-}
-
-/// What a line says, if it is this key's and is not being written.
-#[inline]
-fn read<W: Word>(line: &[W; LINE], key: HotKey) -> Option<(Stamp, [Tail; MOST_ROWS], usize)> {
-    let number = line[word::NUMBER].load();
-    if !is_even(number) || !is_of(line, key) {
+fn slot_of<W: Word>(line: &Line<W>, key: HotKey) -> Option<usize> {
+    if line[word::OWNER].load() != key.owner {
         return None;
     }
-    let stamp = Stamp(line[word::STAMP].load());
-    let rows = word::ROWS.map(|at| line[at].load());
-    let count = (rows[0] >> ROW_BITS) as usize;
-    let is_whole = line[word::NUMBER].load() == number && (1..=MOST_ROWS).contains(&count);
-    is_whole.then(|| (stamp, rows.map(Tail::from_raw), count))
+    let (words, first) = (key.words(), State::of(line, 0));
+    if first.has(State::SPANS) {
+        return (word::KEYS.map(|at| line[at].load()) == words).then_some(0);
+    }
+    let is_there = |slot: &usize| line[word::KEYS[*slot]].load() == words[0] && State::of(line, *slot).has(State::USED);
+    (0..SLOTS).find(is_there).filter(|_| !key.is_wide())
+}
+
+/// In which slot a line has a key, with what stamp and rows, unless it is being written.
+#[inline]
+fn read<W: Word>(line: &Line<W>, key: HotKey) -> Option<(usize, Stamp, [u64; MOST_ROWS])> {
+    let number = line[word::NUMBER].load();
+    let slot = slot_of(line, key)?;
+    let stamp = Stamp(line[word::STAMPS[slot]].load());
+    let rows = [line[word::ROWS[slot]].load(), line[word::ROWS[1]].load()];
+    (is_even(number) && line[word::NUMBER].load() == number).then_some((slot, stamp, rows))
 }
 
 /// Whether a line with this number is written by nobody.
@@ -290,24 +339,45 @@ fn is_even(number: u64) -> bool {
 }
 
 /// Makes a line this thread's to write, if it is nobody else's; its number was this.
-fn begin<W: Word>(line: &[W; LINE]) -> Option<u64> {
+fn begin<W: Word>(line: &Line<W>) -> Option<u64> {
     let number = line[word::NUMBER].load();
     let is_ours = is_even(number) && line[word::NUMBER].compare_exchange(number, number.wrapping_add(1)).is_ok();
     is_ours.then_some(number)
 }
 
-/// Writes a line, unless another thread does; whether it has.
-fn write<W: Word>(line: &[W; LINE], key: HotKey, stamp: Stamp, rows: &[Tail]) -> bool {
-    let Some(number) = begin(line) else { return false };
-    line[word::OWNER].store(key.owner);
-    line[word::KEY[0]].store(key.lane as u64);
-    line[word::KEY[1]].store((key.lane >> 64) as u64);
-    line[word::STAMP].store(stamp.0);
-    for (nth, (&at, row)) in word::ROWS.iter().zip(rows).enumerate() {
-        let count = if nth == 0 { rows.len() as u64 } else { 0 };
-        line[at].store(count << ROW_BITS | row.alive().raw());
-    }
-    line[word::CARE].store(0);
+fn end<W: Word>(line: &Line<W>, number: u64) {
     line[word::NUMBER].store(number.wrapping_add(2));
+}
+
+/// Takes a use from each of a line's keys.
+fn age<W: Word>(line: &Line<W>) {
+    for slot in 0..SLOTS {
+        let state = State::of(line, slot);
+        if state.uses() > 0 {
+            let _ = line[word::ROWS[slot]].compare_exchange(state.0, state.0 - State::USE);
+        }
+    }
+}
+
+/// Writes a key where there is room, unless another thread writes that line; whether it has.
+fn write<W: Word>(room: &Room<'_, W>, key: HotKey, stamp: Stamp, rows: &[Tail], spans: bool) -> bool {
+    let line = room.line;
+    let Some(number) = begin(line) else { return false };
+    if spans || line[word::OWNER].load() != key.owner || State::of(line, 0).has(State::SPANS) {
+        word::ROWS.iter().for_each(|&at| line[at].store(0));
+    }
+    let slot = if spans { 0 } else { room.slot };
+    let words = key.words();
+    line[word::OWNER].store(key.owner);
+    line[word::KEYS[slot]].store(words[0]);
+    line[word::STAMPS[slot]].store(stamp.0);
+    let two = if rows.len() > 1 { State::TWO_ROWS } else { 0 };
+    if spans {
+        line[word::KEYS[1]].store(words[1]);
+        line[word::ROWS[1]].store(rows[rows.len() - 1].alive().raw());
+    }
+    let flags = State::USED | if spans { State::SPANS | two } else { 0 };
+    line[word::ROWS[slot]].store(rows[0].alive().raw() | flags);
+    end(line, number);
     true
 }

@@ -73,6 +73,13 @@ impl<K: Scannable> Matches<K> {
         }
     }
 
+    /// Becomes rows of which nobody asks for keys or places, no more than there is room for.
+    #[inline]
+    pub fn set_rows(&mut self, rows: &[Tail]) {
+        self.count = rows.len().min(MAX_PAGE_ENTRIES);
+        self.tails[..self.count].copy_from_slice(&rows[..self.count]);
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count
@@ -465,8 +472,15 @@ impl<K: Scannable> Cursor<K> {
         self.reads <= self.believed
     }
 
+    /// Whether the scan came to its end on the only leaf that it came to: what it wanted is, and would be, nowhere else.
+    #[inline]
+    pub fn is_over_on_one_leaf(&self) -> bool {
+        self.done && self.reads == 1
+    }
+
     /// Comes to the end of the scan.
-    fn end(&mut self) {
+    #[inline]
+    pub fn end(&mut self) {
         self.done = true;
         K::assign(&mut self.bound, start::<K>(self.direction.opposite()));
     }

@@ -133,6 +133,21 @@ impl<'a> Selection<'a> {
         self.shape
     }
 
+    /// The lane of all that is wanted, and all values that have it, if it is one.
+    #[inline]
+    pub fn one_lane(&self) -> Option<u128> {
+        let mut lane = 0;
+        for c in 0..self.shape.columns().len() {
+            let Slots::Interval(low, high) = self.slots[c] else { return None };
+            if low != high {
+                return None;
+            }
+            lane |= low << self.shape.slot(c).shift;
+        }
+        let has_no_nulls = !self.single() || self.nulls == Nulls::Excluded;
+        (has_no_nulls && !self.nothing).then_some(lane)
+    }
+
     /// Whether nothing can match.
     pub fn is_nothing(&self) -> bool {
         self.nothing

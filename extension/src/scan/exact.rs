@@ -144,6 +144,11 @@ macro_rules! searched {
                 }
             }
 
+            #[inline(always)]
+            fn one_lane(search: &ExactSearch) -> Option<u128> {
+                if search.window.is_some() || search.rechecks { None } else { search.selection.one_lane() }
+            }
+
             unsafe fn end(search: &mut ExactSearch) {
                 // SAFETY: by this function's contract.
                 unsafe {

@@ -12,6 +12,7 @@ use pgrx::pg_sys::{
     ScanDirection, ScanKey, ScanKeyData, SnapshotType, TIDBitmap,
 };
 
+use self::hot::Hot;
 use self::lines::Lines;
 use self::parallel::{Shared, Turn};
 use self::rows::Ahead;
@@ -24,6 +25,7 @@ use crate::server::{self, INVALID_BUFFER, raw};
 use crate::store::PgStore;
 
 mod exact;
+mod hot;
 mod lines;
 mod long;
 pub mod parallel;
@@ -51,6 +53,12 @@ trait Searched: Keyed {
 
     /// Whether the executor has to look at a match's conditions again.
     fn rechecks(search: &Self::Search) -> bool;
+
+    /// The lane that every match has, and whatever has it matches; if there is such a one.
+    #[inline(always)]
+    fn one_lane(_search: &Self::Search) -> Option<u128> {
+        None
+    }
 
     /// Forms the tuple of a match without the guard: it does not panic. None if [`form`](Self::form) is to do it.
     ///
@@ -109,6 +117,8 @@ struct State<K: Searched> {
     ahead: *mut Ahead<K>,
     /// Rows that are in memory.
     lines: Lines,
+    /// Rows of hot keys.
+    hot: Hot,
     /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
     positioned: bool,
     at: usize,
@@ -181,6 +191,7 @@ unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
         (&raw mut (*state).lines).write(Lines::new());
+        (&raw mut (*state).hot).write(Hot::new());
         K::begin(&raw mut (*state).search, columns, context);
         (*state).cursor.restart(Direction::Forward);
         (*state).mark.cursor.restart(Direction::Forward);
@@ -318,9 +329,8 @@ impl<K: Searched> State<K> {
     unsafe fn next(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
         // SAFETY: as `amgettuple`.
         unsafe {
-            if scan.kill_prior_tuple && self.positioned && self.killed_count < self.killed.len() {
-                self.killed[self.killed_count] = self.matches.place(self.at);
-                self.killed_count += 1;
+            if scan.kill_prior_tuple && self.positioned {
+                self.note_killed();
             }
             let missed = self.positioned && self.misses != ahead::misses();
             if !self.step(scan, direction) {
@@ -341,7 +351,17 @@ impl<K: Searched> State<K> {
                 self.look_for_rows(scan, missed);
             }
             self.misses = ahead::misses();
+            self.keep_hot();
             true
+        }
+    }
+
+    /// Notes that the server found the row of the last match dead to everyone.
+    fn note_killed(&mut self) {
+        self.forget_hot();
+        if !self.are_hot() && self.killed_count < self.killed.len() {
+            self.killed[self.killed_count] = self.matches.place(self.at);
+            self.killed_count += 1;
         }
     }
 
@@ -386,6 +406,9 @@ impl<K: Searched> State<K> {
         unsafe {
             if !self.positioned {
                 self.start(scan, direction);
+                if self.find_hot(scan) {
+                    return true;
+                }
             } else if direction == self.cursor.direction() {
                 if self.at + 1 < self.matches.len() {
                     self.at += 1;

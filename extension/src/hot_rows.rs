@@ -1,0 +1,103 @@
+//! The hot-key cache in the server's shared memory, which there is if the library is preloaded (docs/design.md, 8).
+
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+
+use fpbtree_engine::hot::rows::HotRows;
+use fpbtree_engine::hot::word::words_at;
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Relation};
+
+use crate::{options, server};
+
+type Hook = Option<unsafe extern "C-unwind" fn()>;
+
+struct Shared {
+    cache: Option<HotRows<'static>>,
+    /// Others' hooks, to be called first.
+    request: Hook,
+    startup: Hook,
+}
+
+struct Process(UnsafeCell<Shared>);
+
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Process {}
+
+static PROCESS: Process = Process(UnsafeCell::new(Shared { cache: None, request: None, startup: None }));
+
+/// Asks for the memory, if the library is being preloaded: the server gives it at no other time.
+pub fn register() {
+    // SAFETY: as the server's own modules do it, in the postmaster.
+    unsafe {
+        if !pg_sys::process_shared_preload_libraries_in_progress {
+            return;
+        }
+        let shared = PROCESS.0.get();
+        ((*shared).request, (*shared).startup) = (pg_sys::shmem_request_hook, pg_sys::shmem_startup_hook);
+        pg_sys::shmem_request_hook = Some(request);
+        pg_sys::shmem_startup_hook = Some(startup);
+    }
+}
+
+/// The cache, unless there is none.
+#[inline]
+pub fn cache() -> Option<&'static HotRows<'static>> {
+    // SAFETY: written only when the server starts, before anyone asks.
+    unsafe { (*PROCESS.0.get()).cache.as_ref() }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn request() {
+    // SAFETY: called by the server, when hooks may ask for memory.
+    unsafe {
+        if let Some(next) = (*PROCESS.0.get()).request {
+            next();
+        }
+        if options::hot_cache_size() > 0 {
+            pg_sys::RequestAddinShmemSpace(options::hot_cache_size());
+        }
+    }
+}
+
+/// Also after a crash, with memory anew. The lock that guards this where processes start one by one is not needed:
+/// here only the postmaster comes by, before there are others.
+#[pg_guard]
+unsafe extern "C-unwind" fn startup() {
+    let shared = PROCESS.0.get();
+    let size = options::hot_cache_size();
+    // SAFETY: called by the server, once the memory asked for is there; it stays while there are processes. Everyone else
+    // reaches it through the cache.
+    unsafe {
+        if let Some(next) = (*shared).startup {
+            next();
+        }
+        (*shared).cache = None;
+        if size > 0 {
+            let mut found = false;
+            let memory: *mut u8 = pg_sys::ShmemInitStruct(c"fpbtree hot keys".as_ptr(), size, &mut found).cast();
+            if !found {
+                memory.write_bytes(0, size);
+            }
+            (*shared).cache = words_at(memory, size).and_then(HotRows::over);
+        }
+    }
+}
+
+/// What the cache knows an index by: its file, which copies of a database do not share, and what its pages are known by,
+/// which files that come to have the same name do not.
+///
+/// # Safety
+/// `rel` is an open index of ours with this build id.
+pub unsafe fn owner(rel: Relation, build_id: u64) -> u64 {
+    // SAFETY: by this function's contract.
+    let [space, database, file] = unsafe { server::file_numbers(rel) };
+    let spread = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (spread(build_id ^ (u64::from(database) << 32 | u64::from(file))) ^ spread(space.into()).rotate_left(32)).max(1)
+}
+
+/// Whether transactions are such that nothing may be read without being locked, or noticed to be too old.
+pub fn is_bypassed() -> bool {
+    // SAFETY: the server's own settings.
+    unsafe { pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as c_int || server::old_snapshots_expire() }
+}
