@@ -78,6 +78,35 @@ def insert_sequential_own(bench):
         return bench.share(lambda arm, number: appended(bench, arm, number, "ascending", "i"))
 
 
+def copied(bench, row):
+    """COPY of half of the rows into tables that have the other half: an index's share, each round."""
+    half = bench.rows // 2
+    path = os.path.join(bench.server.directory, "copied.txt")
+    rows = "SELECT {} FROM generate_series({}, {}) i"
+    def run(arm, _):
+        bench.create_table(f"copied_{arm}", "int8")
+        bench.session.query(f"INSERT INTO copied_{arm} {rows.format(row, 1, half)}")
+        if arm != "none":
+            bench.create_index(f"copied_{arm}", "int8", arm)
+        bench.session.query("CHECKPOINT")
+        return bench.session.time(f"COPY copied_{arm} FROM '{path}'")
+    with own_log(bench):
+        bench.session.query(f"COPY ({rows.format(row, half + 1, bench.rows)}) TO '{path}'")
+        return bench.share(run)
+
+
+@figure("copy_ascending_own", "COPY of ascending int8, the index's share", target=0.80, weight=40,
+        note=f"{OWN}; half of the rows into the other half; time {SHARE}")
+def copy_ascending_own(bench):
+    return copied(bench, "i::int8")
+
+
+@figure("copy_random_own", "COPY of random int8, the index's share", target=0.60, weight=40,
+        note=f"{OWN}; half of the rows into the other half; time {SHARE}")
+def copy_random_own(bench):
+    return copied(bench, "hashint8extended(i, 1)")
+
+
 @figure("probe_own", "nested-loop index-only probe of 1 M random keys", target=0.25, weight=40, note="fpbtree is preloaded")
 def probe_own(bench):
     with own_log(bench):

@@ -47,6 +47,7 @@ SELECT i, hits, misses, stale FROM unnest('{hot_id,hot_v}'::text[]) i, fpbtree_s
 
 -- Turned off: nothing is asked or learned, and everything is found.
 SET fpbtree.descent_cache_size = 0;
+SELECT count(fpbtree_stat_hot_reset(i::regclass)) FROM unnest('{hot_id,hot_v}'::text[]) i;
 SELECT * FROM look_up();
 SELECT i, hits, misses, stale FROM unnest('{hot_id,hot_v}'::text[]) i, fpbtree_stat_hot(i::regclass);
 

@@ -126,16 +126,44 @@ for my $tablespace ('elsewhere', 'pg_default')
 	$primary->safe_psql('postgres', 'VACUUM hot');
 	$primary->safe_psql('postgres', 'SELECT add(k) FROM generate_series(10, 20) k; SELECT look_up(k) FROM generate_series(10, 20) k') for 1 .. 2;
 }
-# The same file, emptied by the transaction that made it.
-is($primary->safe_psql('postgres', <<'SQL'), "1\n0\n1\n0", 'a table emptied where it was made');
+$primary->safe_psql('postgres', 'DROP DATABASE copy');
+
+# A database in the place of another, copied from the same.
+for my $turn (1, 2)
+{
+	$primary->safe_psql('postgres', 'CREATE DATABASE again TEMPLATE postgres OID 50000');
+	$primary->safe_psql('again', 'SELECT look_up(k) FROM generate_series(10, 20) k') for 1 .. 2;
+	$primary->safe_psql('again', 'UPDATE hot SET v = v + 1 WHERE k BETWEEN 10 AND 20; VACUUM hot; SELECT look_up(k) FROM generate_series(10, 20) k; SELECT look_up(k) FROM generate_series(10, 20) k');
+	$primary->safe_psql('postgres', 'DROP DATABASE again');
+}
+
+# Emptied, and emptied where it was made, in the same file.
+is($primary->safe_psql('postgres', <<'SQL'), "1\n1\n0\n1\n0\n1\n1\n0\n1\n1", 'a table that is emptied');
 SET enable_seqscan = off; SET enable_bitmapscan = off;
 CREATE TABLE made (k int, t text); CREATE INDEX made_k ON made USING fpbtree (k); INSERT INTO made VALUES (1), (2);
-SELECT count(t IS NULL) FROM made WHERE k = 1;
+SELECT count(t IS NULL) FROM made WHERE k = 1; SELECT count(t IS NULL) FROM made WHERE k = 1;
 BEGIN; TRUNCATE made; SELECT count(t IS NULL) FROM made WHERE k = 1; ROLLBACK;
 SELECT count(t IS NULL) FROM made WHERE k = 1;
 TRUNCATE made; SELECT count(t IS NULL) FROM made WHERE k = 1;
+BEGIN;
+CREATE TABLE made_here (k int, t text); CREATE INDEX made_here_k ON made_here USING fpbtree (k); INSERT INTO made_here VALUES (1), (2);
+SELECT count(t IS NULL) FROM made_here WHERE k = 1; SELECT count(t IS NULL) FROM made_here WHERE k = 1;
+TRUNCATE made_here; SELECT count(t IS NULL) FROM made_here WHERE k = 1;
+INSERT INTO made_here VALUES (2), (1); SELECT count(t IS NULL) FROM made_here WHERE k = 1;
+COMMIT;
+SELECT count(t IS NULL) FROM made_here WHERE k = 1;
 SQL
-$primary->safe_psql('postgres', 'DROP DATABASE copy');
+
+# Cursors go to and fro in rows from the cache as they do in those from a leaf; a merge join comes back to them.
+my $to_and_fro = join '', map { "DECLARE c SCROLL CURSOR FOR SELECT id FROM hot WHERE k = $_; "
+	  . join('', map { "FETCH $_ c; " } ('1', '-1', '1', 'ALL', '-1', 'BACKWARD ALL', '2', '-2', 'ABSOLUTE -1', 'RELATIVE 0', 'FIRST', 'LAST', 'BACKWARD 1', 'FORWARD 1')) . 'CLOSE c; ' } (5, 105, 205);
+my $merge = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_mergejoin = on;'
+  . ' SELECT g, h.id FROM (VALUES (5), (5), (105), (105)) g(g) JOIN hot h ON h.k = g AND h.k IN (5, 105); SELECT a.id, b.id FROM hot a JOIN hot b ON a.k = b.k WHERE a.k = 5 AND b.k = 5;';
+my @seen = map { $primary->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN; $to_and_fro $merge COMMIT") } 1 .. 3;
+$primary->safe_psql('postgres', 'ALTER INDEX hot_k SET (hot_cache = off)');
+push @seen, $primary->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN; $to_and_fro $merge COMMIT");
+$primary->safe_psql('postgres', 'ALTER INDEX hot_k RESET (hot_cache)');
+is_deeply(\@seen, [ ($seen[3]) x 4 ], 'to and fro');
 
 $primary->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
@@ -143,8 +171,9 @@ $standby->init_from_backup($primary, 'base', has_streaming => 1);
 $standby->start;
 
 my $pick = "\\set k random(0, 30)\n";
+my $glance = "${pick}BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT FROM look_up(:k);\nCOMMIT;\n";
 # What one lookup keeps, the next finds, unless there was a change.
-my $look = "${pick}BEGIN ISOLATION LEVEL REPEATABLE READ;\n" . "SELECT FROM look_up(:k);\n" x 3 . "COMMIT;\n";
+my $look = $glance =~ s/(SELECT.*\n)/$1$1$1/r;
 my %writes = (
 	"${pick}SELECT FROM add(:k);\n" => 20,
 	"${pick}DELETE FROM hot WHERE ctid = ANY (ARRAY(SELECT ctid FROM hot WHERE k = :k LIMIT 1));\n" => 10,
@@ -169,10 +198,10 @@ sub is_whole
 }
 
 # As they all must end well, no lookup has differed.
-my $load = start_load($primary, 6, 15, $look => 100, %writes);
-my $readers = start_load($standby, 2, 15, $look => 1);
+my $readers = start_load($standby, 2, 18, $look => 1);
+ends_well($primary, 'lookups beside many changes', start_load($primary, 6, 9, $glance => 60, %writes));
+ends_well($primary, 'lookups beside changes', start_load($primary, 6, 9, $look => 100, %writes));
 ends_well($standby, 'lookups on the standby', $readers);
-ends_well($primary, 'lookups beside changes', $load);
 is($primary->safe_psql('postgres', 'SELECT max(hits) > 200, max(stale) > 100 FROM hits'), 't|t', 'which found rows, and some that were none any more');
 is($standby->safe_psql('postgres', <<'SQL'), '0 0 0 0', 'a standby looks at leaves');
 SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;
@@ -181,7 +210,7 @@ SQL
 is_whole($primary, 'after the load');
 
 # Hardly any memory: keys push each other out.
-$load = start_load($primary, 4, 20, $look => 100, %writes);
+my $load = start_load($primary, 4, 20, $look => 100, %writes);
 select undef, undef, undef, 2.5;
 kill_all($primary);
 $load->kill_kill;

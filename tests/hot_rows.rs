@@ -247,11 +247,18 @@ impl Word for ModelWord {
     }
 }
 
-/// Two keys in the places of one, looked for and kept by two threads while a third changes their page. `deaf` words lose
-/// what is written.
+/// Keys in the places of one line or two, wide or with two rows or of another index: looked for and kept by two threads while
+/// a third changes their page and forgets some. `deaf` words lose what is written.
 fn model(deaf: fn(usize) -> bool) {
     // Eight stamps and one pair of lines.
     const WORDS: usize = 24;
+    const KEYS: [HotKey; 5] = [
+        HotKey { owner: 7, lane: 1 },
+        HotKey { owner: 7, lane: 2 },
+        HotKey { owner: 7, lane: 3 << 64 | 1 },
+        HotKey { owner: 7, lane: 4 },
+        HotKey { owner: 8, lane: 1 },
+    ];
     let run = move || {
         let word = |at| if deaf(at) { ModelWord::Deaf(Modelled::new(0)) } else { ModelWord::Seen(Modelled::new(0)) };
         let words: Arc<Vec<ModelWord>> = Arc::new((0..WORDS).map(word).collect());
@@ -262,26 +269,29 @@ fn model(deaf: fn(usize) -> bool) {
             let (words, page) = (words.clone(), page.clone());
             threads.push(shuttle::thread::spawn(move || {
                 let cache = HotRows::over(&words).unwrap();
-                for lane in [first, 1 - first, first, first] {
+                for nth in [0, 1, 0, 2, 3, 0, 4, 1].map(|step| (step + first) % KEYS.len()) {
                     let before = *page.read().unwrap();
-                    if let Found::Rows(rows, 1) = cache.find(hot(lane)) {
-                        assert_eq!(rows[0].offset(), lane as u16, "another key's row");
-                        assert!(rows[0].block() >= before, "an old row");
+                    let count = 1 + usize::from(nth == 3);
+                    if let Found::Rows(rows, found) = cache.find(KEYS[nth]) {
+                        assert!(rows[..found].iter().all(|row| row.offset() == nth as u16 + 1), "another key's row");
+                        assert_eq!(found, count, "too many rows, or too few");
+                        assert!(rows[..found].iter().all(|row| row.block() >= before), "an old row");
                         continue;
                     }
                     let (stamp, row) = {
                         let page = page.read().unwrap();
-                        (cache.stamp(PAGES, 0), tail(*page, lane as u16))
+                        (cache.stamp(PAGES, 0), tail(*page, nth as u16 + 1))
                     };
-                    cache.keep(hot(lane), stamp, &[row]);
+                    cache.keep(KEYS[nth], stamp, &[row; 2][..count]);
                 }
             }));
         }
         let cache = HotRows::over(&words).unwrap();
-        for _ in 0..2 {
+        for nth in 0..2 {
             let mut page = page.write().unwrap();
             cache.change(PAGES, 0);
             *page += 1;
+            cache.forget(KEYS[nth]);
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     };

@@ -11,6 +11,7 @@ use core::mem::zeroed;
 use pgrx::pg_sys::{self, Datum, Oid, SortSupportData};
 
 use crate::codec::{is_byte_order, with_content};
+use crate::server;
 use crate::server::raw::pfree;
 
 mod raw {
@@ -19,7 +20,6 @@ mod raw {
     unsafe extern "C-unwind" {
         pub fn OidFunctionCall1Coll(function: Oid, collation: Oid, argument: Datum) -> Datum;
         pub fn str_tolower(text: *const c_char, length: usize, collation: Oid) -> *mut c_char;
-        pub fn SearchSysCache1(cache: c_int, key: Datum) -> pg_sys::HeapTuple;
     }
 }
 
@@ -122,7 +122,7 @@ unsafe fn is_lower_case_in_byte_order(order: Oid, collation: Oid) -> bool {
     // SAFETY: the server's catalog cache; a tuple found there is copied from before it is given back. May raise.
     unsafe {
         let cache = pg_sys::SysCacheIdentifier::PROCOID as c_int;
-        let tuple = raw::SearchSysCache1(cache, Datum::from(order));
+        let tuple = server::raw::SearchSysCache1(cache, Datum::from(order));
         if tuple.is_null() {
             return false;
         }

@@ -262,7 +262,9 @@ impl Caches {
         while self.size > limit {
             let others = (0..CACHES).filter(|&other| other != stays && self.of_indexes[other].descents.is_some());
             let Some(oldest) = others.min_by_key(|&other| self.of_indexes[other].used) else { return };
-            self.forget(oldest);
+            // Scans that are open keep their place, and what else it is for.
+            self.size -= self.of_indexes[oldest].size();
+            self.of_indexes[oldest].free();
         }
     }
 

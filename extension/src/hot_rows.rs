@@ -14,6 +14,8 @@ type Hook = Option<unsafe extern "C-unwind" fn()>;
 
 struct Shared {
     cache: Option<HotRows<'static>>,
+    /// What tells the session's database from others that had its number.
+    database: Option<u32>,
     /// Others' hooks, to be called first.
     request: Hook,
     startup: Hook,
@@ -24,7 +26,8 @@ struct Process(UnsafeCell<Shared>);
 // SAFETY: the server runs one thread.
 unsafe impl Sync for Process {}
 
-static PROCESS: Process = Process(UnsafeCell::new(Shared { cache: None, request: None, startup: None }));
+static PROCESS: Process =
+    Process(UnsafeCell::new(Shared { cache: None, database: None, request: None, startup: None }));
 
 /// Asks for the memory, if the library is being preloaded: the server gives it at no other time.
 pub fn register() {
@@ -85,15 +88,31 @@ unsafe extern "C-unwind" fn startup() {
 }
 
 /// What the cache knows an index by: its file, which copies of a database do not share, and what its pages are known by,
-/// which files that come to have the same name do not.
+/// which files that come to have the same name do not; unless they are a copy's, of a database that was given the number of
+/// one before it.
 ///
 /// # Safety
-/// `rel` is an open index of ours with this build id.
+/// `rel` is an open index of ours with this build id. May raise.
 pub unsafe fn owner(rel: Relation, build_id: u64) -> u64 {
     // SAFETY: by this function's contract.
-    let [space, database, file] = unsafe { server::file_numbers(rel) };
+    let ([space, database, file], made) = unsafe { (server::file_numbers(rel), database_is_of()) };
     let spread = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (spread(build_id ^ (u64::from(database) << 32 | u64::from(file))) ^ spread(space.into()).rotate_left(32)).max(1)
+    let space = u64::from(space) << 32 | u64::from(made);
+    spread(build_id ^ (u64::from(database) << 32 | u64::from(file))) ^ spread(space).rotate_left(32)
+}
+
+/// The transaction that the session's database, as it is described now, is of. Looked up once: who has looked before the
+/// description changes keeps keys of its own, which is no harm.
+unsafe fn database_is_of() -> u32 {
+    // SAFETY: the session's own; a tuple of the catalog's cache, which is read before it is given back.
+    unsafe {
+        let shared = PROCESS.0.get();
+        (*shared).database.unwrap_or_else(|| {
+            let transaction = server::database_transaction(pg_sys::MyDatabaseId);
+            (*shared).database = Some(transaction);
+            transaction
+        })
+    }
 }
 
 /// Whether transactions are such that nothing may be read without being locked, or noticed to be too old.

@@ -157,6 +157,7 @@ pub mod raw {
         pub fn pfree(pointer: *mut c_void);
         pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
         pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;
+        pub fn SearchSysCache1(cache: c_int, key: Datum) -> pg_sys::HeapTuple;
         pub fn get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
         pub fn index_getprocinfo(rel: Relation, column: i16, number: u16) -> *mut FmgrInfo;
         pub fn table_open(relation: Oid, mode: LOCKMODE) -> Relation;
@@ -455,6 +456,24 @@ pub unsafe fn file_numbers(rel: Relation) -> [u32; 3] {
     return [locator.spcOid, locator.dbOid, locator.relNumber].map(Oid::to_u32);
 }
 
+/// The transaction that wrote a database's row in `pg_database`, frozen or not.
+///
+/// # Safety
+/// Inside a transaction. May raise.
+pub unsafe fn database_transaction(database: Oid) -> u32 {
+    // SAFETY: what every reader of a catalog's cache does.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::DATABASEOID as c_int;
+        let tuple = raw::SearchSysCache1(cache, Datum::from(database));
+        if tuple.is_null() {
+            return 0;
+        }
+        let transaction = (*(*tuple).t_data).t_choice.t_heap.t_xmin;
+        pg_sys::ReleaseSysCache(tuple);
+        transaction.into_inner()
+    }
+}
+
 /// `RelationNeedsWAL`.
 ///
 /// # Safety
@@ -510,6 +529,16 @@ pub unsafe fn is_permanent(rel: Relation) -> bool {
 pub unsafe fn is_local(rel: Relation) -> bool {
     // SAFETY: by this function's contract.
     unsafe { (*rel).rd_islocaltemp || (*rel).rd_createSubid != INVALID_SUBTRANSACTION }
+}
+
+/// `RELATION_IS_OTHER_TEMP`'s opposite: whether it is a temporary relation of this session.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn is_temporary(rel: Relation) -> bool {
+    // SAFETY: by this function's contract.
+    unsafe { (*rel).rd_islocaltemp }
 }
 
 /// The relation's statistics, where they are kept.

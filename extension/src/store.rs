@@ -457,7 +457,10 @@ impl PageStore for PgStore {
             if log == Some(LogKind::Own) {
                 wal::prepare(self.rel, change);
             }
-            let hot = hot_rows::cache().map(|cache| (cache, self.build_id()));
+            // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary one by
+            // nobody.
+            let hot =
+                hot_rows::cache().filter(|_| !server::is_temporary(self.rel)).map(|cache| (cache, self.build_id()));
             server::start_critical_section();
             if let Some((cache, build_id)) = hot {
                 change.blocks().iter().for_each(|&pin| cache.change(build_id, self.block(pin)));

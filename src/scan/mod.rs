@@ -78,6 +78,7 @@ impl<K: Scannable> Matches<K> {
     pub fn set_rows(&mut self, rows: &[Tail]) {
         self.count = rows.len().min(MAX_PAGE_ENTRIES);
         self.tails[..self.count].copy_from_slice(&rows[..self.count]);
+        self.places[..self.count].fill(NOWHERE);
     }
 
     /// How many there are.
@@ -674,6 +675,9 @@ impl<K: Scannable> Cursor<K> {
         sound
     }
 }
+
+/// The place of a match that has none: beyond every page.
+const NOWHERE: u16 = u16::MAX;
 
 /// Leaves that a scan may come to before it is asked how many pages there are.
 const FEW_LEAVES: u32 = 32;
