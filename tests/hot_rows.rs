@@ -287,11 +287,11 @@ fn model(deaf: fn(usize) -> bool) {
             }));
         }
         let cache = HotRows::over(&words).unwrap();
-        for nth in 0..2 {
+        for forgotten in &KEYS[..2] {
             let mut page = page.write().unwrap();
             cache.change(PAGES, 0);
             *page += 1;
-            cache.forget(KEYS[nth]);
+            cache.forget(*forgotten);
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     };
@@ -317,7 +317,7 @@ fn wide_keys_are_kept() {
     let memory = memory(1 << 16);
     let cache = HotRows::over(&memory).unwrap();
     for nth in 0..500u128 {
-        let wide = hot(nth << 64 | nth * 7);
+        let wide = hot((nth << 64) | (nth * 7));
         assert_eq!(cache.keep(wide, cache.stamp(PAGES, 9), &[tail(1, 2), tail(3, 4)]), Kept::Yes, "{nth}");
         assert_eq!(rows_of(cache.find(wide)), Some(vec![(1, 2), (3, 4)]), "{nth}");
         assert_eq!(rows_of(cache.find(hot(nth * 7 + 1))), None);
