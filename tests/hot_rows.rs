@@ -378,17 +378,19 @@ fn one_lane_is_one_value_of_each_column() {
     assert_eq!(lane(&one, &|s| s.between(0, 5, 5)), Some(5));
     assert_eq!(lane(&two, &|s| s.between(0, 5, 5)), None);
     assert_eq!(lane(&two, &|s| s.between(1, 5, 5)), None);
-    let lanes: Vec<_> = (0..3)
-        .map(|value| {
+    // Each column tells lanes apart, NULL among its values.
+    let select = |s: &mut Selection<'_>, column, value: u128| match value {
+        3 => s.null(column),
+        value => s.between(column, value, value),
+    };
+    let pairs = (0..4).flat_map(|a| (0..4).map(move |b| (a, b)));
+    let lanes: Vec<_> = pairs
+        .map(|(a, b)| {
             lane(&two, &|s| {
-                s.between(0, 5, 5);
-                s.between(1, value, value)
+                select(s, 0, a);
+                select(s, 1, b);
             })
         })
-        .chain([lane(&two, &|s| {
-            s.between(0, 5, 5);
-            s.null(1)
-        })])
         .collect();
     assert!(lanes.iter().all(Option::is_some));
     assert!((1..lanes.len()).all(|at| !lanes[..at].contains(&lanes[at])), "{lanes:?}");
