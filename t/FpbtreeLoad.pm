@@ -112,10 +112,12 @@ sub is_whole
 	return;
 }
 
-# Writes to every leaf of every index: a split that was not finished is, by whoever comes there first.
+# Writes to every leaf of every index: a split that was not finished is, by whoever comes there first. Copies of rows do not
+# get to leaves whose rows are all deleted or of a transaction that did not finish; new rows of all values do.
 sub write_everywhere
 {
 	my ($node) = @_;
+	$node->safe_psql('postgres', inserting('generate_series(1, 20000)'));
 	$node->safe_psql('postgres',
 		'WITH x AS (INSERT INTO t (v, w, d) SELECT v, w, d FROM t WHERE id % 4 = 0 RETURNING v) INSERT INTO tally SELECT count(*), sum(v) FROM x');
 	$node->safe_psql('postgres', deleting('id % 3 = 0'));
