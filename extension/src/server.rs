@@ -54,6 +54,16 @@ pub mod raw {
             block: BlockNumber,
             recent: Buffer,
         ) -> bool;
+        #[cfg(not(feature = "pg15"))]
+        pub fn ExtendBufferedRelBy(
+            file: pg_sys::BufferManagerRelation,
+            fork: ForkNumber::Type,
+            strategy: pg_sys::BufferAccessStrategy,
+            flags: u32,
+            most: u32,
+            buffers: *mut Buffer,
+            count: *mut u32,
+        ) -> BlockNumber;
         pub fn ReleaseBuffer(buffer: Buffer);
         pub fn UnlockReleaseBuffer(buffer: Buffer);
         pub fn LockBuffer(buffer: Buffer, mode: c_int);

@@ -11,9 +11,7 @@ use fpbtree_engine::tree::load::{Loader, Pages};
 use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode::{ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
 use pgrx::pg_guard;
-use pgrx::pg_sys::{
-    self, Buffer, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation, TableScanDesc,
-};
+use pgrx::pg_sys::{self, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation, TableScanDesc};
 
 use crate::index::Index;
 use crate::keys::{Keyed, with_keys};
@@ -23,9 +21,11 @@ use crate::sort::{Files, LongSorter, Shelf, Sorter};
 use crate::unique::{Watch, refuse_build};
 use crate::{column, options, wal};
 
+mod pages;
 mod parallel;
 mod parts;
 
+use pages::{NewFile, WholeFile};
 use parallel::{Team, Workplace};
 
 /// Phases that `pg_stat_progress_create_index` names. The server's own first phase is 1.
@@ -365,8 +365,8 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
         let (geometry, columns) = (&index.geometry, &collector.columns);
         let order = K::order(columns);
         let loader = new_loader::<K>(options::fillfactor(rel) as usize);
-        let mut writer = Writer { rel, blocks: 0 };
-        writer.put(META, &meta(index));
+        let mut file = WholeFile::begin(rel);
+        file.write(META, &meta(index));
         let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
         let mut loaded = 0u64;
         K::drain(&mut collector.sorter, columns, |entry| {
@@ -377,16 +377,14 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
                 refuse_build(rel, heap, columns, entry);
             }
             let entry = Entry { tail: entry.tail.alive(), ..*entry };
-            loader.add(geometry, order, &entry, &mut writer);
+            loader.add(geometry, order, &entry, &mut file);
             loaded += 1;
             if loaded.is_multiple_of(REPORTED) {
                 report_loaded(loaded);
             }
         });
-        loader.finish(geometry, order, &mut writer);
-        if server::needs_wal(rel) {
-            raw::log_newpage_range(rel, MAIN_FORKNUM, META, writer.blocks, true);
-        }
+        loader.finish(geometry, order, &mut file);
+        file.end();
         memory::free(&raw mut *loader);
     }
 }
@@ -425,62 +423,6 @@ unsafe extern "C-unwind" fn collect<K: Sorted>(
         let dead = if alive { 0 } else { Tail::DEAD.into() };
         let entry = Entry { tail: Tail::from_raw(entry.tail.raw() | dead), ..entry };
         K::add(&mut collector.sorter, &entry, &collector.columns);
-    }
-}
-
-/// Writes a new index's pages through shared buffers, unlogged: the build logs the whole file at its end.
-struct Writer {
-    rel: Relation,
-    blocks: Block,
-}
-
-impl Pages for Writer {
-    fn write(&mut self, block: Block, page: &PageBytes) {
-        // SAFETY: the index is being built.
-        unsafe { self.put(block, page) };
-    }
-}
-
-impl Writer {
-    /// Writes a page; the file grows as far as that takes, the pages in between to be written later.
-    unsafe fn put(&mut self, block: Block, page: &PageBytes) {
-        // SAFETY: nobody else uses the file yet.
-        unsafe {
-            while self.blocks <= block {
-                let buffer = raw::ReadBuffer(self.rel, server::P_NEW);
-                raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
-                if self.blocks == block {
-                    fill(buffer, page);
-                } else {
-                    raw::UnlockReleaseBuffer(buffer);
-                }
-                self.blocks += 1;
-                if self.blocks > block {
-                    return;
-                }
-            }
-            put_page(self.rel, block, page);
-        }
-    }
-}
-
-/// Writes a page that the file has room for.
-unsafe fn put_page(rel: Relation, block: Block, page: &PageBytes) {
-    // SAFETY: nobody else uses the page yet.
-    unsafe {
-        let buffer = raw::ReadBuffer(rel, block);
-        raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
-        fill(buffer, page);
-    }
-}
-
-/// Fills a locked page and gives it back.
-unsafe fn fill(buffer: Buffer, page: &PageBytes) {
-    // SAFETY: pinned and exclusively locked.
-    unsafe {
-        server::page(buffer).copy_from_nonoverlapping(page.as_ptr(), page.len());
-        raw::MarkBufferDirty(buffer);
-        raw::UnlockReleaseBuffer(buffer);
     }
 }
 

@@ -10,8 +10,9 @@ use fpbtree_engine::store::{Block, META, NO_BLOCK, PageBytes, ROOT};
 use fpbtree_engine::tree::load::{Leaves, Pages, PartPages};
 use pgrx::pg_sys::{self, BufFile, ForkNumber::MAIN_FORKNUM, Relation};
 
+use super::pages::{AT_ONCE, Buffered, Piece, log, put_page, take_blocks};
 use super::parallel::{Team, Workplace};
-use super::{Collector, REPORTED, Sorted, Target, Writer, meta, new_loader, put_page, report_loaded};
+use super::{Collector, REPORTED, Sorted, Target, meta, new_loader, report_loaded};
 use crate::memory::{self, allocate, zeroed_array};
 use crate::options;
 use crate::server::{self, raw};
@@ -21,8 +22,6 @@ use crate::unique::{Watch, refuse_build};
 
 /// Entries that are worth a part.
 const WORTH: u64 = 1 << 15;
-/// Blocks that a part takes of the file at a time, so that its leaves lie side by side.
-const MOST_BLOCKS: usize = 64;
 /// Pieces of the file that a part has taken before it logs the first, while its pages are in a processor's cache.
 const PIECES: usize = 2;
 
@@ -51,13 +50,6 @@ pub struct Part {
     repeated: Option<(u128, Tail)>,
 }
 
-/// Blocks of a file that lie side by side.
-#[derive(Clone, Copy)]
-struct Piece {
-    next: Block,
-    end: Block,
-}
-
 /// What is noted of a leaf.
 #[derive(Clone, Copy)]
 struct Note<L> {
@@ -82,7 +74,12 @@ pub(super) unsafe fn load<L: Exact>(team: &Team, target: Target, entries: u64, c
         if parts < 2 {
             return false;
         }
-        let begins = take_blocks(target.rel, ROOT as usize + 1 + parts).next + ROOT + 1;
+        let begins = ROOT + 1;
+        let taken = begins + parts as Block;
+        let mut blocks = 0;
+        while blocks < taken {
+            blocks = take_blocks(target.rel, (taken - blocks) as usize).end;
+        }
         let part_of = core::slice::from_raw_parts_mut(team.work.parts, parts);
         for (number, part) in part_of.iter_mut().enumerate() {
             part.from = if number == 0 { Key::MIN } else { places[number - 1].erase() };
@@ -266,7 +263,7 @@ impl<L: Exact> PartPages<L> for PartWriter {
             }
             // As many as the entries to come will take, if they are like those that are there.
             let rest = (self.entries - self.loaded) * (self.leaves + 1);
-            let wanted = rest.div_ceil(self.loaded.max(1)).clamp(1, MOST_BLOCKS);
+            let wanted = rest.div_ceil(self.loaded.max(1)).clamp(1, AT_ONCE);
             // SAFETY: the index is being built.
             self.blocks = unsafe { take_blocks(self.rel, wanted) };
             self.pieces[self.count] = self.blocks;
@@ -283,31 +280,6 @@ impl<L: Exact> PartPages<L> for PartWriter {
             files::put(self.notes, &Note { low: *low, block });
         }
         self.leaves += 1;
-    }
-}
-
-/// Makes the file longer by so many blocks. Several processes may do it at the same time.
-unsafe fn take_blocks(rel: Relation, count: usize) -> Piece {
-    let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: the index is being built; nothing is locked.
-    unsafe {
-        raw::LockRelationForExtension(rel, lock);
-        let next = raw::RelationGetNumberOfBlocksInFork(rel, MAIN_FORKNUM);
-        for _ in 0..count {
-            raw::ReleaseBuffer(raw::ReadBuffer(rel, server::P_NEW));
-        }
-        raw::UnlockRelationForExtension(rel, lock);
-        Piece { next, end: next + count as Block }
-    }
-}
-
-/// Logs pages that have been written.
-unsafe fn log(rel: Relation, piece: Piece) {
-    // SAFETY: as `load`. Pages that have not been are passed over.
-    unsafe {
-        if server::needs_wal(rel) {
-            raw::log_newpage_range(rel, MAIN_FORKNUM, piece.next, piece.end, true);
-        }
     }
 }
 
@@ -328,7 +300,7 @@ unsafe fn join<L: Exact>(work: &Workplace, target: Target, columns: &L::Columns)
         let behind = raw::RelationGetNumberOfBlocksInFork(rel, MAIN_FORKNUM);
         let spare = zeroed_array::<Piece>(parts.len());
         spare.iter_mut().zip(parts).for_each(|(spare, part)| *spare = part.spare);
-        let mut writer = Upper { writer: Writer { rel, blocks: behind }, spare };
+        let mut writer = Upper { file: Buffered { rel, blocks: behind }, spare };
         let loader = new_loader::<L>(options::fillfactor(rel) as usize);
         for number in 0..parts.len() {
             let (file, size) = work.notes().open(number);
@@ -344,17 +316,17 @@ unsafe fn join<L: Exact>(work: &Workplace, target: Target, columns: &L::Columns)
         while let Some(block) = writer.spare() {
             raw::RecordFreeIndexPage(rel, block);
         }
-        let Upper { mut writer, .. } = writer;
-        writer.put(META, &meta(index));
+        let Upper { mut file, .. } = writer;
+        file.write(META, &meta(index));
         log(rel, Piece { next: META, end: ROOT + 1 + parts.len() as Block });
         parts.iter().for_each(|part| log(rel, part.spare));
-        log(rel, Piece { next: behind, end: writer.blocks });
+        log(rel, Piece { next: behind, end: file.blocks });
     }
 }
 
 /// Writes the levels above the leaves, first to blocks that parts have no use for.
 struct Upper<'p> {
-    writer: Writer,
+    file: Buffered,
     spare: &'p mut [Piece],
 }
 
@@ -366,7 +338,7 @@ impl Pages for Upper<'_> {
     }
 
     fn write(&mut self, block: Block, page: &PageBytes) {
-        self.writer.write(block, page);
+        self.file.write(block, page);
     }
 }
 
