@@ -137,7 +137,8 @@ fn every_byte_damaged_alone() {
             let entry = Entry { key: key.lane, tail: key.tail, child: 2 };
             let place = read.lower_bound(key);
             let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_before(key));
-            let insertion = read.insertion(key, &entry, Change::new(block as Block));
+            let mut insertion = Change::new(block as Block);
+            let insertion = read.insertion(key, &entry, &mut insertion).then_some(insertion);
             let repack = Change::new(block as Block).edit(Edit::Repack { cell: 0 });
             for change in insertion.into_iter().chain([repack]) {
                 let mut changed = page;

@@ -249,7 +249,8 @@ fn damaged(random: &mut StdRng, bed: &LongBed, rows: &[Row], block: Block, sound
         let most = geometry.layout(read.level()).most_entries();
         assert!(read.iter().count() <= most && read.fill() >= 0.0);
         let entry = Entry { child: NO_BLOCK, ..row.entry() };
-        let insertion = read.insertion(Long::key_of(&entry, order), &entry, Change::new(block));
+        let mut insertion = Change::new(block);
+        let insertion = read.insertion(Long::key_of(&entry, order), &entry, &mut insertion).then_some(insertion);
         let masks: Vec<(u8, u64)> = (0..read.nodes() as u8).rev().map(|node| (node, random.random())).collect();
         let repack = Change::new(block).edit(Edit::Repack { cell: 0 });
         for change in insertion.into_iter().chain([repack, Change::new(block).edit(Edit::Purge(&masks))]) {

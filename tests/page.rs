@@ -49,14 +49,13 @@ fn insert<K: KeySpace>(
         let page = Page::<K>::open(&before, geometry, BLOCK).expect("the page can be read");
         let plan = page.plan(key, entry, Thrift::Usual);
         plans.push(plan);
-        match (plan, page.insertion(key, entry, Change::new(BLOCK))) {
-            (_, Some(change)) => {
-                make(bytes, change);
-                return true;
-            }
-            (Plan::Repack { cell }, None) => make(bytes, Change::new(BLOCK).edit(Edit::Repack { cell })),
-            (_, None) => break,
+        let mut change = Change::new(BLOCK);
+        if page.insertion(key, entry, &mut change) {
+            make(bytes, change);
+            return true;
         }
+        let Plan::Repack { cell } = plan else { break };
+        make(bytes, Change::new(BLOCK).edit(Edit::Repack { cell }));
     }
     false
 }

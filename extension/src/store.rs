@@ -313,15 +313,17 @@ impl PgStore {
         unsafe { &mut *server::page(pin).cast() }
     }
 
-    /// Applies the change to its pages and builds the parts of its record.
-    unsafe fn apply(&self, change: &Change<'_, Buffer>, parts: &mut [Part; MOST_BLOCKS]) {
-        for (index, (&pin, part)) in change.blocks().iter().zip(parts).enumerate() {
-            let mut ranges = Ranges::new();
+    /// Applies the change to its pages, and builds the parts of a generic record, if there is to be one.
+    unsafe fn apply(&self, change: &Change<'_, Buffer>, mut parts: Option<&mut [Part; MOST_BLOCKS]>) {
+        for (index, &pin) in change.blocks().iter().enumerate() {
+            let mut ranges = if parts.is_some() { Ranges::new() } else { Ranges::whole() };
             // SAFETY: the caller of `commit` holds the exclusive lock.
             let page = unsafe { self.bytes_mut(pin) };
             change.apply(index, page, &mut ranges);
-            part.whole = ranges.whole_page();
-            part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
+            if let Some(part) = parts.as_deref_mut().map(|parts| &mut parts[index]) {
+                part.whole = ranges.whole_page();
+                part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
+            }
             // SAFETY: pinned and exclusively locked.
             unsafe { raw::MarkBufferDirty(pin) };
         }
@@ -465,7 +467,7 @@ impl PageStore for PgStore {
             if let Some((cache, build_id)) = hot {
                 change.blocks().iter().for_each(|&pin| cache.change(build_id, self.block(pin)));
             }
-            self.apply(change, parts);
+            self.apply(change, (log == Some(LogKind::Generic)).then_some(&mut *parts));
             let lsn = match log {
                 Some(LogKind::Own) => wal::insert(change),
                 Some(LogKind::Generic) => self.log_generic(change, parts),

@@ -6,6 +6,8 @@ mod record;
 
 pub use record::{Decoded, Kind, Part};
 
+use arrayvec::ArrayVec;
+
 use crate::key::{Key, Tail};
 use crate::page::{Cell, PageMut, Position, Ranges};
 use crate::store::{Block, Horizon, PageBytes};
@@ -107,32 +109,31 @@ pub enum Edit<'a> {
 }
 
 /// What happens to up to four pages, atomically. `P` names a page: a pin on the way forward, a block in a log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Change<'a, P> {
     blocks: [P; MOST_BLOCKS],
     block_count: usize,
-    edits: [(u8, Edit<'a>); MOST_EDITS],
-    edit_count: usize,
+    edits: ArrayVec<(u8, Edit<'a>), MOST_EDITS>,
 }
 
 impl<'a, P: Copy> Change<'a, P> {
     /// A change that does nothing yet, of which `first` is the first page in lock order.
     #[inline(always)]
     pub fn new(first: P) -> Self {
-        Change {
-            blocks: [first; MOST_BLOCKS],
-            block_count: 1,
-            edits: [(0, Edit::SetIncomplete(false)); MOST_EDITS],
-            edit_count: 0,
-        }
+        Change { blocks: [first; MOST_BLOCKS], block_count: 1, edits: ArrayVec::new() }
     }
 
     /// Adds an edit of the page named last.
     #[inline(always)]
     pub fn edit(mut self, edit: Edit<'a>) -> Self {
-        self.edits[self.edit_count] = (self.block_count as u8 - 1, edit);
-        self.edit_count += 1;
+        self.add(edit);
         self
+    }
+
+    /// The same of a change that stays where it is: it is large.
+    #[inline(always)]
+    pub fn add(&mut self, edit: Edit<'a>) {
+        self.edits.push((self.block_count as u8 - 1, edit));
     }
 
     /// Adds the next page in lock order; the edits that follow are its.
@@ -150,7 +151,7 @@ impl<'a, P: Copy> Change<'a, P> {
 
     /// The edits of the `index`-th page, in order.
     fn edits(&self, index: usize) -> impl Iterator<Item = &Edit<'a>> {
-        self.edits[..self.edit_count].iter().filter(move |(block, _)| *block as usize == index).map(|(_, edit)| edit)
+        self.edits.iter().filter(move |(block, _)| *block as usize == index).map(|(_, edit)| edit)
     }
 
     /// Applies the `index`-th page's edits to it and notes what they wrote. Reads nothing but that page and the change.

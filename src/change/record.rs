@@ -68,9 +68,9 @@ impl Kind {
 impl<P: Copy> Change<'_, P> {
     /// What its record is of.
     pub fn kind(&self) -> Kind {
-        let edits = || self.edits[..self.edit_count].iter().map(|(_, edit)| edit);
+        let edits = || self.edits.iter().map(|(_, edit)| edit);
         if let ([_], [(_, Edit::Insert { lane, child: NO_BLOCK, cell: Cell::None, .. })]) =
-            (self.blocks(), &self.edits[..self.edit_count])
+            (self.blocks(), self.edits.as_slice())
         {
             return match lane {
                 0..=0xffff_ffff => Kind::Insert4,

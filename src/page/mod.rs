@@ -714,15 +714,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.entry(position).map(|entry| entry.child)
     }
 
-    /// Adds to a change of the page what inserting an entry from outside takes; `None` if the page must be repacked first,
-    /// or split.
+    /// Adds to a change of the page what inserting an entry from outside takes; `false` if the page must be repacked first,
+    /// or split: the change is of no use then.
+    #[must_use]
     #[inline(always)]
-    pub fn insertion<'e, P: Copy>(
-        &self,
-        key: K::Key<'_>,
-        entry: &Entry<'e, K>,
-        change: Change<'e, P>,
-    ) -> Option<Change<'e, P>> {
+    pub fn insertion<'e, P: Copy>(&self, key: K::Key<'_>, entry: &Entry<'e, K>, change: &mut Change<'e, P>) -> bool {
         let found = self.locate(key);
         let (lane, cell) = K::parts(self, found, entry);
         let spare = K::parted(self, found, cell);
@@ -731,20 +727,33 @@ impl<'a, K: KeySpace> Page<'a, K> {
             if (keep as usize) < full.len() { full.lane(keep as usize).to_u128() } else { lane.to_u128() }
         };
         let split = |node, keep| Edit::SplitNode { node, keep, separator: separator(node, keep) };
-        let change = if spare == 0 { change } else { change.edit(Edit::Reserve { bytes: spare as u16 }) };
-        let (change, place) = match self.plan_at(found, lane, cell, spare, Thrift::Usual) {
-            Plan::Insert(place) => (change, place),
-            Plan::Split { node, keep, then } => (change.edit(split(node, keep)), then),
-            Plan::Part { node, keep } => {
-                let between = Edit::SplitNode { node, keep, separator: lane.to_u128() };
-                (change.edit(split(node, keep)).edit(between), after(node))
+        if spare != 0 {
+            change.add(Edit::Reserve { bytes: spare as u16 });
+        }
+        let place = match self.plan_at(found, lane, cell, spare, Thrift::Usual) {
+            Plan::Insert(place) => place,
+            Plan::Split { node, keep, then } => {
+                change.add(split(node, keep));
+                then
             }
-            Plan::Balance { left, then } => (change.edit(Edit::Balance { left }), then),
-            Plan::Compact(place) => (change.edit(Edit::Compact { node: place.node }), place),
-            Plan::Repack { .. } | Plan::Full => return None,
+            Plan::Part { node, keep } => {
+                change.add(split(node, keep));
+                change.add(Edit::SplitNode { node, keep, separator: lane.to_u128() });
+                after(node)
+            }
+            Plan::Balance { left, then } => {
+                change.add(Edit::Balance { left });
+                then
+            }
+            Plan::Compact(place) => {
+                change.add(Edit::Compact { node: place.node });
+                place
+            }
+            Plan::Repack { .. } | Plan::Full => return false,
         };
         let (lane, tail, child) = (lane.to_u128(), entry.tail, entry.child);
-        Some(change.edit(Edit::Insert { place, lane, tail, child, cell }))
+        change.add(Edit::Insert { place, lane, tail, child, cell });
+        true
     }
 
     /// What inserting an entry from outside the page takes.

@@ -1,5 +1,7 @@
 //! The byte ranges a change wrote in a page, as the server's generic log records want them.
 
+use arrayvec::ArrayVec;
+
 use crate::store::{PAGE_SIZE, PageBytes};
 
 /// Ranges remembered before a whole page image is cheaper to log.
@@ -7,11 +9,10 @@ const MOST: usize = 64;
 /// Bytes beyond which a whole page image is logged instead.
 const MOST_BYTES: usize = PAGE_SIZE / 2;
 
-/// Byte ranges written in one page. No allocation, no destructor: it is filled inside critical sections.
-#[derive(Clone, Copy)]
+/// Byte ranges written in one page. No allocation, nothing to drop: it is filled inside critical sections.
+#[derive(Clone)]
 pub struct Ranges {
-    ranges: [(u16, u16); MOST],
-    count: usize,
+    ranges: ArrayVec<(u16, u16), MOST>,
     bytes: usize,
     whole: bool,
 }
@@ -25,12 +26,12 @@ impl Default for Ranges {
 impl Ranges {
     /// Nothing written.
     pub const fn new() -> Ranges {
-        Ranges { ranges: [(0, 0); MOST], count: 0, bytes: 0, whole: false }
+        Ranges { ranges: ArrayVec::new_const(), bytes: 0, whole: false }
     }
 
     /// All of the page, which nothing can be added to.
     pub const fn whole() -> Ranges {
-        Ranges { whole: true, ..Ranges::new() }
+        Ranges { ranges: ArrayVec::new_const(), bytes: 0, whole: true }
     }
 
     /// Bytes `delta` may need.
@@ -41,16 +42,13 @@ impl Ranges {
         if length == 0 || self.whole {
             return;
         }
-        let last = self.count.checked_sub(1).map(|last| &mut self.ranges[last]);
-        if let Some((at, len)) = last
+        if let Some((at, len)) = self.ranges.last_mut()
             && (*at as usize..=*at as usize + *len as usize).contains(&start)
         {
             let end = (start + length).max(*at as usize + *len as usize);
             self.bytes += end - *at as usize - *len as usize;
             *len = (end - *at as usize) as u16;
-        } else if self.count < MOST {
-            self.ranges[self.count] = (start as u16, length as u16);
-            self.count += 1;
+        } else if self.ranges.try_push((start as u16, length as u16)).is_ok() {
             self.bytes += length;
         } else {
             self.whole = true;
@@ -72,7 +70,7 @@ impl Ranges {
     /// block (PostgreSQL's generic_xlog.c), and says how many bytes that took. `out` has room for [`Self::DELTA_SIZE`].
     pub fn delta(&self, page: &PageBytes, out: &mut [u8]) -> usize {
         let mut at = 0;
-        for &(start, length) in &self.ranges[..self.count] {
+        for &(start, length) in &self.ranges {
             let (from, len) = (start as usize, length as usize);
             out[at..at + 2].copy_from_slice(&start.to_ne_bytes());
             out[at + 2..at + 4].copy_from_slice(&length.to_ne_bytes());

@@ -95,7 +95,8 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         loop {
             let page = self.page(pin)?;
             let level = page.level();
-            if let Some(change) = page.insertion(key, entry, start(below, pin)) {
+            let mut change = start(below, pin);
+            if page.insertion(key, entry, &mut change) {
                 self.store.commit(&change);
                 self.release(pin);
                 if let Some(child) = below {
@@ -219,9 +220,10 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let mut left_page = *self.store.bytes(pin);
         let halve = K::halve(keep - usize::from(before < keep), new_block, middle);
         let halved = halve.filter(|edit| Change::new(()).edit(*edit).redo(0, &mut left_page));
-        let left_change = halved.map(|edit| start(below, pin).edit(edit)).and_then(|change| match before < keep {
-            true => Page::open(&left_page, self.geometry, block).ok()?.insertion(key, entry, change),
-            false => Some(change),
+        let left_change = halved.map(|edit| start(below, pin).edit(edit)).and_then(|mut change| {
+            let is_done =
+                keep <= before || Page::open(&left_page, self.geometry, block).ok()?.insertion(key, entry, &mut change);
+            is_done.then_some(change)
         });
         let left_change = match left_change {
             Some(change) => change,

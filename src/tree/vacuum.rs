@@ -323,7 +323,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             Change::new(()).edit(Edit::Repack { cell }).redo(0, page);
             change = change.edit(Edit::Repack { cell });
         }
-        Ok(Page::open(page, self.geometry, block)?.insertion(key, entry, change))
+        Ok(Page::open(page, self.geometry, block)?.insertion(key, entry, &mut change).then_some(change))
     }
 
     /// Tells `visit` every live page above the leaves. Nothing is locked or pinned before or after.
