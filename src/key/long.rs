@@ -283,8 +283,13 @@ impl<'a> Stored<'a> {
 
     /// How many bytes the keys have in common at the front of their normal parts; `usize::MAX` if all.
     pub fn common(&self, other: &Stored<'_>) -> usize {
+        let whole = self.prefix.len().min(other.prefix.len());
+        let same = front_length(&self.prefix[..whole], &other.prefix[..whole]);
+        if same < whole {
+            return same;
+        }
         let length = self.normal_length().max(other.normal_length());
-        for at in (0..length).step_by(HEAD) {
+        for at in (whole..length).step_by(HEAD) {
             let differing = self.word(at) ^ other.word(at);
             if differing != 0 {
                 return at + differing.leading_zeros() as usize / 8;
@@ -308,6 +313,20 @@ impl<'a> Stored<'a> {
     pub fn is_same(&self, other: &Stored<'_>) -> bool {
         self.extra == other.extra && self.common(other) == usize::MAX
     }
+}
+
+/// How many bytes two strings of one length have in common at their fronts.
+#[inline]
+fn front_length(a: &[u8], b: &[u8]) -> usize {
+    let (words, rest) = a.as_chunks::<HEAD>();
+    let (others, others_rest) = b.as_chunks::<HEAD>();
+    for (number, (word, other)) in words.iter().zip(others).enumerate() {
+        let differing = u64::from_be_bytes(*word) ^ u64::from_be_bytes(*other);
+        if differing != 0 {
+            return number * HEAD + differing.leading_zeros() as usize / 8;
+        }
+    }
+    a.len() - rest.len() + rest.iter().zip(others_rest).take_while(|(a, b)| a == b).count()
 }
 
 /// How two strings are ordered as far as the shorter one goes, and how far that is.

@@ -9,6 +9,7 @@
 mod blocks;
 mod merge;
 mod slice;
+pub mod strings;
 
 pub use blocks::{Host, Slab};
 pub use merge::{Merge, Run};

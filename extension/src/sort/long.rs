@@ -6,6 +6,8 @@ use core::cmp::Ordering;
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::key::long::{HEAD, LongKey, LongOrder, MOST_PARTS, Stored};
 use fpbtree_engine::page::{Entry, KeySpace, Long};
+use fpbtree_engine::simd::prefetch;
+use fpbtree_engine::sort::strings::{self, Item, Records};
 use fpbtree_engine::store::NO_BLOCK;
 use pgrx::pg_sys;
 
@@ -15,6 +17,10 @@ use crate::server;
 
 /// Comparisons between two looks at whether the build was cancelled.
 const COMPARISONS: u32 = 1 << 16;
+/// How many records ahead one is fetched that is gone to in order.
+const FORESEEN: usize = 16;
+/// Bytes of a line of a processor's cache.
+const LINE: usize = 64;
 /// Bytes read from a file at a time: the most, and the least.
 const MOST_AHEAD: usize = 1 << 17;
 const LEAST_AHEAD: usize = 1 << 13;
@@ -31,13 +37,6 @@ struct Header {
 }
 
 const HEADER: usize = size_of::<Header>();
-
-/// A record to be sorted: the first bytes of its key, and where it is.
-#[derive(Clone, Copy)]
-struct Item {
-    head: u64,
-    at: usize,
-}
 
 /// Collects entries and gives them back in order. Plain memory in the current memory context, no destructor.
 pub struct LongSorter {
@@ -96,6 +95,58 @@ unsafe fn compare(a: *const u8, b: *const u8, order: Option<LongOrder<'_>>) -> O
     }
 }
 
+/// The bytes of a normal part from `from` on, as many as a word has.
+fn word(normal: &[u8], from: usize) -> u64 {
+    if let Some(bytes) = normal.get(from..).and_then(|rest| rest.first_chunk()) {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; HEAD];
+    let rest = normal.get(from..).unwrap_or(&[]);
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_be_bytes(bytes)
+}
+
+/// Has the first lines of a record fetched.
+fn foresee(memory: *const u8, at: usize) {
+    prefetch(memory.wrapping_add(at));
+    prefetch(memory.wrapping_add(at + LINE));
+}
+
+/// The records in memory, as sorting sees them.
+struct Memory<'o> {
+    records: *const u8,
+    order: Option<LongOrder<'o>>,
+    since_check: u32,
+}
+
+impl Records for Memory<'_> {
+    /// Marker bits take the place of some in the first word, so the second one begins with a byte of that.
+    fn word(&mut self, at: usize, number: usize) -> Option<u64> {
+        // SAFETY: items lead to whole records.
+        let normal = unsafe { entry(self.records.add(at)) }.key.prefix;
+        let from = HEAD * (number + 1);
+        (from < normal.len()).then(|| word(normal, from))
+    }
+
+    fn compare(&mut self, a: usize, b: usize) -> Ordering {
+        self.since_check += 1;
+        if self.since_check == COMPARISONS {
+            self.check();
+        }
+        // SAFETY: items lead to whole records.
+        unsafe { compare(self.records.add(a), self.records.add(b), self.order) }
+    }
+
+    fn foresee(&self, at: usize) {
+        foresee(self.records, at);
+    }
+
+    fn check(&mut self) {
+        self.since_check = 0;
+        server::check_for_interrupts();
+    }
+}
+
 impl LongSorter {
     /// A sorter that keeps to `memory` bytes, which it takes as entries come.
     ///
@@ -133,14 +184,10 @@ impl LongSorter {
             record.cast::<Header>().write_unaligned(header);
             record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
             record.add(HEADER + normal.len()).copy_from_nonoverlapping(extra.as_ptr(), extra.len());
-            let mut head = [0; HEAD];
             // Every normal part begins with a marker that most share.
-            let behind = normal.get(1..).unwrap_or(&[]);
-            let known = behind.len().min(HEAD);
-            head[..known].copy_from_slice(&behind[..known]);
-            let head = u64::from_be_bytes(head) >> MARKER_BITS | marker_bits(normal);
+            let word = word(normal, 1) >> MARKER_BITS | marker_bits(normal);
             self.count += 1;
-            self.items().write(Item { head, at: self.used });
+            self.items().write(Item { word, at: self.used });
         }
         self.used += length;
         self.total += 1;
@@ -167,19 +214,23 @@ impl LongSorter {
     }
 
     unsafe fn sort(&mut self, order: Option<LongOrder<'_>>) {
-        let memory = self.memory;
-        let mut since_check = 0;
-        // SAFETY: initialised items. A comparison that jumps away leaves them to the memory context.
+        let mut records = Memory { records: self.memory, order, since_check: 0 };
+        // SAFETY: initialised items. What jumps away leaves them to the memory context.
         let items = unsafe { core::slice::from_raw_parts_mut(self.items(), self.count) };
-        items.sort_unstable_by(|a, b| {
-            since_check += 1;
-            if since_check == COMPARISONS {
-                since_check = 0;
-                server::check_for_interrupts();
+        strings::sort(items, &mut records);
+    }
+
+    /// The records in the items' order, which are fetched before they are come to.
+    fn in_order(&self) -> impl Iterator<Item = *const u8> {
+        // SAFETY: initialised items.
+        let items = unsafe { core::slice::from_raw_parts(self.items(), self.count) };
+        let memory = self.memory.cast_const();
+        items.iter().enumerate().map(move |(number, item)| {
+            if let Some(ahead) = items.get(number + FORESEEN) {
+                foresee(memory, ahead.at);
             }
-            // SAFETY: items lead to whole records.
-            a.head.cmp(&b.head).then_with(|| unsafe { compare(memory.add(a.at), memory.add(b.at), order) })
-        });
+            memory.wrapping_add(item.at)
+        })
     }
 
     /// Writes all that is in memory to a file, in order.
@@ -188,8 +239,7 @@ impl LongSorter {
         unsafe {
             self.sort(order);
             let file = self.files.create(self.runs.len());
-            for item in core::slice::from_raw_parts(self.items(), self.count) {
-                let record = self.memory.add(item.at);
+            for record in self.in_order() {
                 let header = record.cast::<Header>().read_unaligned();
                 raw::BufFileWrite(file, record.cast(), HEADER + (header.normal + header.extra) as usize);
                 server::check_for_interrupts();
@@ -237,8 +287,8 @@ impl LongSorter {
         unsafe {
             if self.runs.is_empty() {
                 self.sort(order);
-                for (number, item) in core::slice::from_raw_parts(self.items(), self.count).iter().enumerate() {
-                    each(&entry(self.memory.add(item.at)));
+                for (number, record) in self.in_order().enumerate() {
+                    each(&entry(record));
                     if number % (1 << 12) == 0 {
                         server::check_for_interrupts();
                     }
