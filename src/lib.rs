@@ -13,6 +13,7 @@ pub mod change;
 pub mod hot;
 pub mod key;
 pub mod page;
+pub mod paging;
 pub mod scan;
 pub mod simd;
 pub mod sort;

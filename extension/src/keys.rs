@@ -360,29 +360,31 @@ impl Keyed for Long {
         nulls: *const bool,
         tid: *const ItemPointerData,
     ) -> LongRow {
-        let (mut digits, mut rest) = (Buffer::new(), Buffer::<MOST_KEY>::new());
+        // It is large: it is made where it is returned.
+        let mut row = LongRow { digits: Buffer::new(), normal: 0, extra: Buffer::new(), tail: Tail::MIN };
+        let mut rest = Buffer::<MOST_KEY>::new();
         // SAFETY: by this function's contract.
         unsafe {
             for (c, codec) in columns.codecs.iter().enumerate().take(columns.keys) {
-                codec.put(*values.add(c), *nulls.add(c), &mut digits, &mut rest);
+                codec.put(*values.add(c), *nulls.add(c), &mut row.digits, &mut rest);
             }
             for (c, extra) in columns.extras.iter().enumerate().take(columns.all) {
                 if let Some(extra) = extra {
                     extra.put(*values.add(c), *nulls.add(c), &mut rest);
                 }
             }
-            let parts = columns.shape.parts(digits.as_slice());
-            let normal = parts.normal.len();
-            let mut extra = Buffer::new();
-            extra.put(parts.marker);
-            extra.put(parts.value);
-            extra.put(rest.as_slice());
-            let size = digits.len() + rest.len();
+            let parts = columns.shape.parts(row.digits.as_slice());
+            row.normal = parts.normal.len();
+            row.extra.put(parts.marker);
+            row.extra.put(parts.value);
+            row.extra.put(rest.as_slice());
+            let size = row.digits.len() + rest.len();
             if size > MOST_KEY {
                 refuse_size(rel, size, tid);
             }
-            LongRow { digits, normal, extra, tail: tail(rel, false, false, tid) }
+            row.tail = tail(rel, false, false, tid);
         }
+        row
     }
 
     fn entry(row: &LongRow) -> Entry<'_, Long> {

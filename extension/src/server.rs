@@ -164,6 +164,7 @@ pub mod raw {
         // Memory and functions.
         pub fn palloc(size: Size) -> *mut c_void;
         pub fn palloc0(size: Size) -> *mut c_void;
+        pub fn repalloc_huge(pointer: *mut c_void, size: Size) -> *mut c_void;
         pub fn pfree(pointer: *mut c_void);
         pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
         pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;

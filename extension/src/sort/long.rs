@@ -1,4 +1,4 @@
-//! Sorting entries whose keys are byte strings: records fill memory from the front and what sorts them from the back;
+//! Sorting entries whose keys are byte strings: records fill slabs of memory, and items that lead to them are sorted;
 //! runs that do not fit go to temporary files.
 
 use core::cmp::Ordering;
@@ -6,6 +6,7 @@ use core::cmp::Ordering;
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::key::long::{HEAD, LongKey, LongOrder, MOST_PARTS, Stored};
 use fpbtree_engine::page::{Entry, KeySpace, Long};
+use fpbtree_engine::paging;
 use fpbtree_engine::simd::prefetch;
 use fpbtree_engine::sort::strings::{self, Item, Records};
 use fpbtree_engine::store::NO_BLOCK;
@@ -19,13 +20,16 @@ use crate::server;
 const COMPARISONS: u32 = 1 << 16;
 /// How many records ahead one is fetched that is gone to in order.
 const FORESEEN: usize = 16;
-/// Bytes of a line of a processor's cache.
+/// How far behind the first line of a record the next one is.
 const LINE: usize = 64;
 /// Bytes read from a file at a time: the most, and the least.
 const MOST_AHEAD: usize = 1 << 17;
 const LEAST_AHEAD: usize = 1 << 13;
-/// Bytes of memory to begin with.
-const AT_FIRST: usize = 1 << 18;
+/// Bytes of the first slab, and of the largest.
+const FIRST_SLAB: usize = 1 << 18;
+const LARGEST_SLAB: usize = 1 << 26;
+/// Memory is taken in no larger steps than such a part of what there may be.
+const STEPS: usize = 16;
 
 /// What a record begins with: the lengths of the key's normal part and of what the entry has besides, and the tail.
 #[repr(C)]
@@ -40,17 +44,27 @@ const HEADER: usize = size_of::<Header>();
 
 /// Collects entries and gives them back in order. Plain memory in the current memory context, no destructor.
 pub struct LongSorter {
-    memory: *mut u8,
-    size: usize,
-    /// The most there may be of it.
-    most: usize,
-    /// Bytes of records, at the front.
+    slabs: List<Slab>,
+    /// The slab being filled, and bytes of records in it.
+    slab: usize,
     used: usize,
-    /// Items, at the back.
+    items: *mut Item,
     count: usize,
+    capacity: usize,
+    /// Bytes of slabs and items, the most there may be, and bytes of all records.
+    taken: usize,
+    most: usize,
+    filled: usize,
     files: Files,
     runs: List<Reader>,
     total: u64,
+}
+
+/// Memory for records.
+#[derive(Clone, Copy)]
+struct Slab {
+    memory: *mut u8,
+    size: usize,
 }
 
 /// A sorted file being read, and its next record.
@@ -106,15 +120,19 @@ fn word(normal: &[u8], from: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
+/// The record that an item leads to.
+fn record_of(at: usize) -> *const u8 {
+    core::ptr::with_exposed_provenance(at)
+}
+
 /// Has the first lines of a record fetched.
-fn foresee(memory: *const u8, at: usize) {
-    prefetch(memory.wrapping_add(at));
-    prefetch(memory.wrapping_add(at + LINE));
+fn foresee(at: usize) {
+    prefetch(record_of(at));
+    prefetch(record_of(at).wrapping_add(LINE));
 }
 
 /// The records in memory, as sorting sees them.
 struct Memory<'o> {
-    records: *const u8,
     order: Option<LongOrder<'o>>,
     since_check: u32,
 }
@@ -123,7 +141,7 @@ impl Records for Memory<'_> {
     /// Marker bits take the place of some in the first word, so the second one begins with a byte of that.
     fn word(&mut self, at: usize, number: usize) -> Option<u64> {
         // SAFETY: items lead to whole records.
-        let normal = unsafe { entry(self.records.add(at)) }.key.prefix;
+        let normal = unsafe { entry(record_of(at)) }.key.prefix;
         let from = HEAD * (number + 1);
         (from < normal.len()).then(|| word(normal, from))
     }
@@ -134,11 +152,11 @@ impl Records for Memory<'_> {
             self.check();
         }
         // SAFETY: items lead to whole records.
-        unsafe { compare(self.records.add(a), self.records.add(b), self.order) }
+        unsafe { compare(record_of(a), record_of(b), self.order) }
     }
 
     fn foresee(&self, at: usize) {
-        foresee(self.records, at);
+        foresee(at);
     }
 
     fn check(&mut self) {
@@ -153,12 +171,17 @@ impl LongSorter {
     /// # Safety
     /// The current memory context outlives the sorter. May raise.
     pub unsafe fn new(memory: usize, files: Files) -> LongSorter {
-        let most = memory.max(64 * MOST_PARTS).next_multiple_of(size_of::<Item>());
-        let size = AT_FIRST.min(most);
-        // SAFETY: all-zero bytes are readers; of the rest only written bytes are read.
+        let most = memory.max(64 * MOST_PARTS);
+        let capacity = most.min(FIRST_SLAB) / 4 / size_of::<Item>();
+        let size = most.min(FIRST_SLAB) / 2;
+        // SAFETY: all-zero bytes are slabs and readers; of the rest only written bytes are read.
         unsafe {
-            let memory = allocate(pg_sys::CurrentMemoryContext, size, false);
-            LongSorter { memory, size, most, used: 0, count: 0, files, runs: List::new(), total: 0 }
+            let items = server::raw::palloc(capacity * size_of::<Item>()).cast();
+            let mut slabs = List::new();
+            slabs.push(Slab { memory: allocate(pg_sys::CurrentMemoryContext, size, false), size });
+            let taken = size + capacity * size_of::<Item>();
+            let (slab, used, count, filled, runs, total) = (0, 0, 0, 0, List::new(), 0);
+            LongSorter { slabs, slab, used, items, count, capacity, taken, most, filled, files, runs, total }
         }
     }
 
@@ -174,62 +197,78 @@ impl LongSorter {
     pub unsafe fn add(&mut self, entry: &Entry<'_, Long>, order: Option<LongOrder<'_>>) {
         let (normal, extra) = (entry.key.prefix, entry.key.extra);
         let length = HEADER + normal.len() + extra.len();
-        // SAFETY: between the records and the items there is room for both.
+        // SAFETY: there is room for the record and for its item.
         unsafe {
-            while self.used + length + (self.count + 1) * size_of::<Item>() > self.size {
-                if self.size < self.most { self.grow() } else { self.spill(order) }
+            while !self.has_room(length) {
+                self.spill(order);
             }
-            let record = self.memory.add(self.used);
+            let record = self.slabs[self.slab].memory.add(self.used);
             let header = Header { tail: entry.tail.raw(), normal: normal.len() as u32, extra: extra.len() as u32 };
             record.cast::<Header>().write_unaligned(header);
             record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
             record.add(HEADER + normal.len()).copy_from_nonoverlapping(extra.as_ptr(), extra.len());
             // Every normal part begins with a marker that most share.
             let word = word(normal, 1) >> MARKER_BITS | marker_bits(normal);
-            self.count += 1;
-            self.items().write(Item { word, at: self.used });
+            self.items.add(self.count).write(Item { word, at: record.expose_provenance() });
         }
+        self.count += 1;
         self.used += length;
+        self.filled += length;
         self.total += 1;
     }
 
-    /// Takes twice as much memory, or as much as there may be.
-    unsafe fn grow(&mut self) {
-        let size = (2 * self.size).min(self.most);
-        // SAFETY: as the constructor; records stay where they are from the front, and items from the back.
-        unsafe {
-            let memory = allocate::<u8>(pg_sys::CurrentMemoryContext, size, false);
-            memory.copy_from_nonoverlapping(self.memory, self.used);
-            let items = memory.add(size).cast::<Item>().sub(self.count);
-            items.copy_from_nonoverlapping(self.items(), self.count);
-            crate::memory::free(core::mem::replace(&mut self.memory, memory));
+    /// Whether there is room for a record of so many bytes; more memory is taken if there may be.
+    unsafe fn has_room(&mut self, length: usize) -> bool {
+        if self.count == self.capacity {
+            let step = self.most / STEPS / size_of::<Item>();
+            let more = self.capacity.min(step).min((self.most - self.taken) / size_of::<Item>());
+            if more == 0 {
+                return false;
+            }
+            self.capacity += more;
+            self.taken += more * size_of::<Item>();
+            // SAFETY: allocated by the constructor; large memory is moved without being copied.
+            let memory = unsafe { server::raw::repalloc_huge(self.items.cast(), self.capacity * size_of::<Item>()) };
+            self.items = memory.cast();
         }
-        self.size = size;
+        if self.slabs[self.slab].size - self.used < length {
+            if self.slab + 1 == self.slabs.len() {
+                let size = 2 * self.slabs[self.slab].size;
+                let size = size.min((self.most / STEPS).clamp(FIRST_SLAB, LARGEST_SLAB)).min(self.most - self.taken);
+                if size < length {
+                    return false;
+                }
+                // SAFETY: the constructor's memory context is current, by the caller's contract.
+                unsafe {
+                    let memory = allocate(pg_sys::CurrentMemoryContext, size, false);
+                    paging::prefer_large(memory, size);
+                    self.slabs.push(Slab { memory, size });
+                }
+                self.taken += size;
+            }
+            (self.slab, self.used) = (self.slab + 1, 0);
+        }
+        // A slab left over from before may be the one at the end.
+        length <= self.slabs[self.slab].size - self.used
     }
 
-    /// The first item: the one added last, until they are sorted.
-    fn items(&self) -> *mut Item {
-        // SAFETY: the items are at the end of the memory, aligned as that is.
-        unsafe { self.memory.add(self.size).cast::<Item>().sub(self.count) }
+    fn items(&self) -> &'static mut [Item] {
+        // SAFETY: initialised items, in memory that is there as long as the sorter is used.
+        unsafe { core::slice::from_raw_parts_mut(self.items, self.count) }
     }
 
     unsafe fn sort(&mut self, order: Option<LongOrder<'_>>) {
-        let mut records = Memory { records: self.memory, order, since_check: 0 };
-        // SAFETY: initialised items. What jumps away leaves them to the memory context.
-        let items = unsafe { core::slice::from_raw_parts_mut(self.items(), self.count) };
-        strings::sort(items, &mut records);
+        strings::sort(self.items(), &mut Memory { order, since_check: 0 });
     }
 
     /// The records in the items' order, which are fetched before they are come to.
-    fn in_order(&self) -> impl Iterator<Item = *const u8> {
-        // SAFETY: initialised items.
-        let items = unsafe { core::slice::from_raw_parts(self.items(), self.count) };
-        let memory = self.memory.cast_const();
+    fn in_order(&self) -> impl Iterator<Item = *const u8> + use<> {
+        let items = &*self.items();
         items.iter().enumerate().map(move |(number, item)| {
             if let Some(ahead) = items.get(number + FORESEEN) {
-                foresee(memory, ahead.at);
+                foresee(ahead.at);
             }
-            memory.wrapping_add(item.at)
+            record_of(item.at)
         })
     }
 
@@ -244,9 +283,9 @@ impl LongSorter {
                 raw::BufFileWrite(file, record.cast(), HEADER + (header.normal + header.extra) as usize);
                 server::check_for_interrupts();
             }
-            self.runs.push(Reader::new(self.files.finish(file), self.used));
-            (self.used, self.count) = (0, 0);
+            self.runs.push(Reader::new(self.files.finish(file), self.filled));
         }
+        (self.slab, self.used, self.count, self.filled) = (0, 0, 0, 0);
     }
 
     /// Leaves all entries to the leader of a parallel build. Returns in how many runs.
@@ -259,7 +298,8 @@ impl LongSorter {
             if self.count > 0 {
                 self.spill(order);
             }
-            crate::memory::free(self.memory);
+            self.slabs.iter().for_each(|slab| crate::memory::free(slab.memory));
+            server::raw::pfree(self.items.cast());
         }
         self.runs.len()
     }

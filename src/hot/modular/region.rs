@@ -9,6 +9,7 @@
 use super::node::{LINE, Link};
 use super::{Error, MOST_LEVELS};
 use crate::key::Lane;
+use crate::paging;
 use core::ops::{Deref, DerefMut, Range};
 
 /// Where the header has a `u32`.
@@ -250,24 +251,9 @@ impl<M: DerefMut<Target = [u8]>> Region<M> {
     }
 
     /// Asks the system for large pages behind the bytes in `range`; whether it may give them.
-    #[cfg(target_os = "linux")]
     pub(super) fn advise(&mut self, range: Range<usize>) -> bool {
-        let Some(bytes) = self.memory.get_mut(range) else { return false };
-        // SAFETY: sysconf only answers a question.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let before = bytes.as_ptr().align_offset(page);
-        let Some(len) = bytes.len().checked_sub(before).map(|len| len / page * page).filter(|len| *len > 0) else {
-            return false;
-        };
-        let start = bytes[before..].as_mut_ptr();
-        // SAFETY: whole pages inside `bytes`, which this advice moves but does not change.
-        unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) == 0 }
-    }
-
-    /// Asks the system for large pages behind the bytes in `range`: not on this system.
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn advise(&mut self, _range: Range<usize>) -> bool {
-        false
+        let bytes = self.memory.get_mut(range);
+        bytes.is_some_and(|bytes| paging::prefer_large(bytes.as_mut_ptr().cast(), bytes.len()))
     }
 
     /// Bytes of the region.
