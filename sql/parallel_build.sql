@@ -9,7 +9,7 @@
 SET max_parallel_maintenance_workers = 2;
 SET min_parallel_table_scan_size = 0;
 SET jit = off;
--- Large enough for keys on exact lanes to be loaded in parts: by value, many to a value, and with NULLs.
+-- Large enough to be loaded in parts: by value, many to a value, and with NULLs.
 CREATE TABLE wide (id int, i int4, few int4, b int8, u uuid, ts timestamptz, n numeric, t text COLLATE "C")
   WITH (autovacuum_enabled = off, parallel_workers = 2);
 INSERT INTO wide
@@ -31,6 +31,12 @@ INSERT INTO build VALUES
   ('timestamptz', '(ts)', 'ts < ''1935-01-01'''),
   ('numeric', '(n)', 'n BETWEEN 0 AND 30000'),
   ('text', '(t)', 't < ''02'''),
+  ('text, descending', '(t DESC)', 't > ''FD'''),
+  ('text, few values', '((few::text))', 'few::text = ''3'''),
+  ('text, long', '((repeat(t, 50)))', 'repeat(t, 50) > ''ff'''),
+  ('text, included', '(t) INCLUDE (few, i)', 't < ''02'''),
+  ('collated', '(t COLLATE "en-x-icu")', 't COLLATE "en-x-icu" < ''02'''),
+  ('collated, few values', '((few::text) COLLATE "en-x-icu", i)', 'few::text COLLATE "en-x-icu" = ''3'' AND i > 2000000000'),
   ('two columns', '(few, i DESC)', 'few = 5 AND i > 2000000000'),
   ('five columns', '(few, i, b, u, n)', 'few = 5 AND i > 2000000000'),
   ('partial', '(i) WHERE few < 3', 'few < 3 AND i > 2000000000'),
@@ -51,7 +57,7 @@ END $$;
 SELECT count(*) FROM build b, harness.build(b, 'INDEX');
 -- Runs that do not fit the memory, in each process.
 SET maintenance_work_mem = '1MB';
-SELECT count(*) FROM build b, harness.build(b, 'INDEX') WHERE name ~ '^(int4|int4, few values|uuid|text|two columns)$';
+SELECT count(*) FROM build b, harness.build(b, 'INDEX') WHERE name ~ '^(int4|int4, few values|uuid|text|text, few values|collated|two columns)$';
 RESET maintenance_work_mem;
 -- One process: the same.
 SET max_parallel_maintenance_workers = 0;

@@ -148,19 +148,19 @@ impl<K: Loadable> Loader<K> {
         self.add_to(0, geometry, order, entry, pages);
     }
 
-    /// Adds the next leaf of a tree whose leaves are [written already](Leaves): all of them, two at least. Other pages get
-    /// the numbers from `next_block` on.
+    /// Adds the next leaf, given by its downlink, of a tree whose leaves are [written already](Leaves): all of them, two at
+    /// least. Other pages get the numbers from `next_block` on.
     pub fn add_leaf(
         &mut self,
         geometry: &Geometry,
         order: K::Order<'_>,
-        (low, block): (&K::Kept, Block),
+        leaf: &Entry<'_, K>,
         next_block: Block,
         pages: &mut dyn Pages,
     ) {
         self.height = self.height.max(2);
         self.next_block = self.next_block.max(next_block);
-        self.add_to(1, geometry, order, &K::downlink(low, block), pages);
+        self.add_to(1, geometry, order, leaf, pages);
     }
 
     fn add_to(

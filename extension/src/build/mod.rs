@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::page::{Entry, Geometry, Long, Meta};
-use fpbtree_engine::store::{Block, META, NO_BLOCK, PageBytes, ROOT};
+use fpbtree_engine::store::{Block, META, PageBytes, ROOT};
 use fpbtree_engine::tree::load::{Loader, Pages};
 use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode::{ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
@@ -17,7 +17,7 @@ use crate::index::Index;
 use crate::keys::{Keyed, with_keys};
 use crate::memory::{self, allocate};
 use crate::server::{self, Name, raw};
-use crate::sort::{Files, LongSorter, Shelf, Sorter};
+use crate::sort::{Filed, Files, LongSorter, Sort, Sorter};
 use crate::unique::{Watch, refuse_build};
 use crate::{column, options, wal};
 
@@ -26,7 +26,7 @@ mod parallel;
 mod parts;
 
 use pages::{NewFile, WholeFile};
-use parallel::{Team, Workplace};
+use parallel::Team;
 
 /// Phases that `pg_stat_progress_create_index` names. The server's own first phase is 1.
 const PHASE_SCAN: i64 = 2;
@@ -45,153 +45,25 @@ pub unsafe extern "C-unwind" fn ambuildphasename(phase: i64) -> *mut c_char {
 }
 
 /// A key space whose entries a build can sort.
-trait Sorted: Keyed {
-    /// What sorts them: plain memory in the current memory context.
-    type Sorter;
-
-    /// A sorter that keeps to `memory` bytes.
-    ///
-    /// # Safety
-    /// What the sorter needs is allocated in the current memory context, which is the one of all calls. May raise.
-    unsafe fn sorter(memory: usize, files: Files) -> Self::Sorter;
-
-    /// Adds a row's entry.
-    ///
-    /// # Safety
-    /// As [`sorter`](Sorted::sorter).
-    unsafe fn add(sorter: &mut Self::Sorter, entry: &Entry<'_, Self>, columns: &Self::Columns);
-
-    /// How many were added.
-    fn total(sorter: &Self::Sorter) -> u64;
-
-    /// Leaves all entries to the leader of a parallel build. Returns in how many runs.
-    ///
-    /// # Safety
-    /// As [`sorter`](Sorted::sorter).
-    unsafe fn leave(sorter: &mut Self::Sorter, columns: &Self::Columns) -> usize;
-
-    /// Takes over the runs that a participant has left.
-    ///
-    /// # Safety
-    /// As [`sorter`](Sorted::sorter), and so many were left there.
-    unsafe fn take_over(sorter: &mut Self::Sorter, shelf: Shelf, runs: usize);
-
-    /// Calls `each` with every entry in order.
-    ///
-    /// # Safety
-    /// As [`sorter`](Sorted::sorter).
-    unsafe fn drain(sorter: &mut Self::Sorter, columns: &Self::Columns, each: impl FnMut(&Entry<'_, Self>));
-
-    /// Loads the entries that a team has left, and `collector` has taken over, with its help. `false` if nothing was
-    /// done: the leader has to load them alone.
-    ///
-    /// # Safety
-    /// As `ambuild` is called. May raise.
-    unsafe fn load_in_parts(_team: &Team, _target: Target, _entries: u64, _collector: &mut Collector<Self>) -> bool
-    where
-        Self: Sized,
-    {
-        false
-    }
-
-    /// Helps a leader who may [load in parts](Sorted::load_in_parts).
-    ///
-    /// # Safety
-    /// Called in a worker that has left its entries. May raise.
-    unsafe fn help(_work: &Workplace, _target: Target, _room: usize) {}
+trait Sorted: Keyed + Filed {
+    /// What sorts them.
+    type Sorter: Sort<Self>;
 }
 
-/// The trait says the same of all exact lanes.
-macro_rules! sorted {
-    ($($lane:ident)*) => {$(
-        impl Sorted for $lane {
-            type Sorter = Sorter<$lane>;
-
-            unsafe fn sorter(memory: usize, files: Files) -> Sorter<$lane> {
-                // SAFETY: by this function's contract.
-                unsafe { Sorter::new(memory, files) }
-            }
-
-            #[inline]
-            unsafe fn add(sorter: &mut Sorter<$lane>, entry: &Entry<'_, $lane>, _columns: &Self::Columns) {
-                // SAFETY: by this function's contract.
-                unsafe { sorter.add(entry.key, entry.tail) };
-            }
-
-            fn total(sorter: &Sorter<$lane>) -> u64 {
-                sorter.total()
-            }
-
-            unsafe fn leave(sorter: &mut Sorter<$lane>, _columns: &Self::Columns) -> usize {
-                // SAFETY: by this function's contract.
-                unsafe { sorter.leave() }
-            }
-
-            unsafe fn take_over(sorter: &mut Sorter<$lane>, shelf: Shelf, runs: usize) {
-                // SAFETY: by this function's contract.
-                unsafe { sorter.take_over(shelf, runs) };
-            }
-
-            unsafe fn drain(
-                sorter: &mut Sorter<$lane>,
-                _columns: &Self::Columns,
-                mut each: impl FnMut(&Entry<'_, $lane>),
-            ) {
-                // SAFETY: by this function's contract.
-                unsafe { sorter.drain(|key, tail| each(&Entry { key, tail, child: NO_BLOCK })) };
-            }
-
-            unsafe fn load_in_parts(
-                team: &Team,
-                target: Target,
-                entries: u64,
-                collector: &mut Collector<$lane>,
-            ) -> bool {
-                // SAFETY: by this function's contract.
-                unsafe { parts::load(team, target, entries, collector) }
-            }
-
-            unsafe fn help(work: &Workplace, target: Target, room: usize) {
-                // SAFETY: by this function's contract.
-                unsafe { parts::help::<$lane>(work, target, room) };
-            }
-        }
-    )*};
+impl Sorted for u32 {
+    type Sorter = Sorter<u32>;
 }
 
-sorted!(u32 u64 u128);
+impl Sorted for u64 {
+    type Sorter = Sorter<u64>;
+}
+
+impl Sorted for u128 {
+    type Sorter = Sorter<u128>;
+}
 
 impl Sorted for Long {
     type Sorter = LongSorter;
-
-    unsafe fn sorter(memory: usize, files: Files) -> LongSorter {
-        // SAFETY: by this function's contract.
-        unsafe { LongSorter::new(memory, files) }
-    }
-
-    unsafe fn add(sorter: &mut LongSorter, entry: &Entry<'_, Long>, columns: &Self::Columns) {
-        // SAFETY: by this function's contract.
-        unsafe { sorter.add(entry, Long::order(columns)) };
-    }
-
-    fn total(sorter: &LongSorter) -> u64 {
-        sorter.total()
-    }
-
-    unsafe fn leave(sorter: &mut LongSorter, columns: &Self::Columns) -> usize {
-        // SAFETY: by this function's contract.
-        unsafe { sorter.leave(Long::order(columns)) }
-    }
-
-    unsafe fn take_over(sorter: &mut LongSorter, shelf: Shelf, runs: usize) {
-        // SAFETY: by this function's contract.
-        unsafe { sorter.take_over(shelf, runs) };
-    }
-
-    unsafe fn drain(sorter: &mut LongSorter, columns: &Self::Columns, mut each: impl FnMut(&Entry<'_, Long>)) {
-        // SAFETY: by this function's contract.
-        unsafe { sorter.drain(Long::order(columns), &mut each) };
-    }
 }
 
 /// What is built, and of what.
@@ -212,10 +84,10 @@ impl<K: Sorted> Collector<K> {
     /// One that keeps to `memory` bytes.
     ///
     /// # Safety
-    /// `rel` is the open index; as [`Sorted::sorter`].
+    /// `rel` is the open index; as [`Sort`] says.
     unsafe fn new(rel: Relation, index: &Index, memory: usize, files: Files) -> Self {
         // SAFETY: by this function's contract.
-        unsafe { Collector { columns: K::new_columns(rel, index), sorter: K::sorter(memory, files) } }
+        unsafe { Collector { columns: K::new_columns(rel, index), sorter: K::Sorter::new(memory, files) } }
     }
 
     /// Collects the entries of a table, or of a share in a scan of it.
@@ -229,7 +101,7 @@ impl<K: Sorted> Collector<K> {
             let state = (&raw mut *self).cast();
             server::table_index_build_scan(heap, rel, info, progress, Some(collect::<K>), state, share)
         };
-        Scanned { heap_tuples, entries: K::total(&self.sorter) }
+        Scanned { heap_tuples, entries: self.sorter.total() }
     }
 }
 
@@ -345,7 +217,7 @@ unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
         progress(PHASE_LOAD);
         pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL as i32, scanned.entries as i64);
         let divided = match &team {
-            Some(team) => K::load_in_parts(team, target, scanned.entries, &mut collector),
+            Some(team) => parts::load(team, target, scanned.entries, &mut collector),
             None => false,
         };
         if !divided {
@@ -369,7 +241,7 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
         file.write(META, &meta(index));
         let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
         let mut loaded = 0u64;
-        K::drain(&mut collector.sorter, columns, |entry| {
+        collector.sorter.drain(order, |entry| {
             let lives = !entry.tail.dead();
             if let Some(watch) = watch.as_mut().filter(|_| lives)
                 && watch.repeats(rel, columns, entry)
@@ -422,7 +294,7 @@ unsafe extern "C-unwind" fn collect<K: Sorted>(
         let entry = K::entry(&row);
         let dead = if alive { 0 } else { Tail::DEAD.into() };
         let entry = Entry { tail: Tail::from_raw(entry.tail.raw() | dead), ..entry };
-        K::add(&mut collector.sorter, &entry, &collector.columns);
+        collector.sorter.add(&entry, K::order(&collector.columns));
     }
 }
 

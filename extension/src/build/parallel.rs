@@ -1,6 +1,5 @@
 //! Builds in the server's parallel workers: the table's pages are dealt out to all who take part, and each sorts the
-//! entries of its share and leaves them in files. Of byte strings, the leader merges those while it loads; exact lanes
-//! are loaded [in parts](super::parts) by all.
+//! entries of its share and leaves them in files. All load the index of those [in parts](super::parts).
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -15,12 +14,12 @@ use pgrx::pg_sys::{
     SharedFileSet, Snapshot, WalUsage, dsm_segment, shm_toc,
 };
 
-use super::parts::Part;
+use super::parts::{self, Part};
 use super::{Collector, Scanned, Sorted, Target};
 use crate::index::Index;
 use crate::keys::with_keys;
 use crate::server::{self, Name};
-use crate::sort::{Files, Shelf};
+use crate::sort::{Files, Shelf, Sort};
 
 /// Where a worker begins.
 const LIBRARY: &CStr = c"$libdir/fpbtree";
@@ -150,10 +149,10 @@ impl Workplace {
         Shelf { set, number: participant }
     }
 
-    /// Where the leaves of the parts are noted.
-    pub(super) unsafe fn notes(&self) -> Shelf {
+    /// Where something is left that is no participant's runs.
+    pub(super) unsafe fn side_shelf(&self, number: usize) -> Shelf {
         // SAFETY: as `shelf`.
-        unsafe { self.shelf((*self.shared).participants) }
+        unsafe { self.shelf((*self.shared).participants + number) }
     }
 
     /// Takes part: scans, sorts, and leaves the entries to the leader.
@@ -165,7 +164,7 @@ impl Workplace {
             let mut collector = Collector::<K>::new(target.rel, &(*self.shared).index, room, files);
             let scan = raw::table_beginscan_parallel(target.heap, self.scan);
             let scanned = collector.scan(target, Some(scan), progress);
-            let runs = K::leave(&mut collector.sorter, &collector.columns);
+            let runs = collector.sorter.leave(K::order(&collector.columns));
             let broken_hot_chain = (*target.info).ii_BrokenHotChain;
             *self.shares.add(participant) = Share { scanned, runs, broken_hot_chain };
             self.say_done();
@@ -178,7 +177,7 @@ impl Workplace {
         unsafe {
             for participant in 0..(*self.shared).participants {
                 let runs = (*self.shares.add(participant)).runs;
-                K::take_over(sorter, self.shelf(participant), runs);
+                sorter.take_over(self.shelf(participant), runs);
             }
         }
     }
@@ -477,7 +476,7 @@ pub unsafe extern "C-unwind" fn fpbtree_build_main(segment: *mut dsm_segment, to
         let target = Target { heap, rel, info };
         with_keys!(shared.index.shape.lane_kind(), K => {
             work.take_part::<K>(worker, target, room, false);
-            K::help(&work, target, room);
+            parts::help::<K>(&work, target, room);
         });
         raw::InstrEndParallelQuery(work.buffers.add(worker), work.wal.add(worker));
         raw::index_close(rel, index_lock as c_int);

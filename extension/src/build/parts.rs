@@ -1,11 +1,10 @@
 //! Loading in parts: the sorted entries that all participants have left are divided by their keys. Whoever is free takes
 //! the next part, merges its entries, and writes and logs its leaves; the leader builds the levels above.
 
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 
-use fpbtree_engine::key::{Key, Tail};
-use fpbtree_engine::page::{Entry, KeySpace, PageMut, Ranges};
-use fpbtree_engine::sort::Radix;
+use fpbtree_engine::page::{Entry, PageMut, Ranges};
 use fpbtree_engine::store::{Block, META, NO_BLOCK, PageBytes, ROOT};
 use fpbtree_engine::tree::load::{Leaves, Pages, PartPages};
 use pgrx::pg_sys::{self, BufFile, ForkNumber::MAIN_FORKNUM, Relation};
@@ -16,8 +15,8 @@ use super::{Collector, REPORTED, Sorted, Target, meta, new_loader, report_loaded
 use crate::memory::{self, allocate, zeroed_array};
 use crate::options;
 use crate::server::{self, raw};
-use crate::sort::Sorter;
-use crate::sort::files::{self, Files};
+use crate::sort::files::{self, Files, Shelf};
+use crate::sort::{Filed, Sort};
 use crate::unique::{Watch, refuse_build};
 
 /// Entries that are worth a part.
@@ -25,36 +24,26 @@ const WORTH: u64 = 1 << 15;
 /// Pieces of the file that a part has taken before it logs the first, while its pages are in a processor's cache.
 const PIECES: usize = 2;
 
-/// A key space of exact lanes.
-pub(super) trait Exact:
-    Radix + Sorted<Sorter = Sorter<Self>> + for<'a> KeySpace<Kept = Key<Self>, Order<'a> = (), Stored<'a> = Self>
-{
-}
+/// What files beside the runs have: the downlinks of each part's leaves; those of the first leaves of all parts but the
+/// first; of each part, an entry whose key may not be there again.
+const LEAVES: usize = 0;
+const BEGINNINGS: usize = 1;
+const REPEATED: usize = 2;
 
-impl Exact for u32 {}
-impl Exact for u64 {}
-impl Exact for u128 {}
+/// The first leaf of the first part; the other parts' first leaves are behind it.
+const FIRST_LEAF: Block = ROOT + 1;
 
 /// A part of an index. All-zero bytes are one that nobody has taken.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Part {
-    /// Where it begins; the first one begins before everything.
-    from: Key<u128>,
-    /// Its first leaf and its last.
-    first: Block,
+    /// How many leaves it has, and the last one.
+    leaves: usize,
     last: Block,
     /// Blocks it has taken and has no use for.
     spare: Piece,
-    /// The first entry, if there is one, whose key may not be there again: lane and tail.
-    repeated: Option<(u128, Tail)>,
-}
-
-/// What is noted of a leaf.
-#[derive(Clone, Copy)]
-struct Note<L> {
-    low: Key<L>,
-    block: Block,
+    /// Whether it has an entry whose key may not be there again.
+    repeats: bool,
 }
 
 /// Loads in parts what a team has left, and the leader's collector has taken over. `false` if that is not worth it, and
@@ -62,49 +51,66 @@ struct Note<L> {
 ///
 /// # Safety
 /// As `ambuild` is called. May raise.
-pub(super) unsafe fn load<L: Exact>(team: &Team, target: Target, entries: u64, collector: &mut Collector<L>) -> bool {
+pub(super) unsafe fn load<K: Sorted>(team: &Team, target: Target, entries: u64, collector: &mut Collector<K>) -> bool {
     let most = team.most_parts().min((entries / WORTH) as usize);
     if most < 2 {
         return false;
     }
     // SAFETY: by this function's contract; nobody else looks at the parts before they are divided, or when all are done.
     unsafe {
-        let places = zeroed_array::<Key<L>>(most);
-        let parts = 1 + collector.sorter.divide(most, (*target.info).ii_Unique, places);
+        let parts = divide(&team.work, target, most, collector);
         if parts < 2 {
             return false;
         }
-        let begins = ROOT + 1;
-        let taken = begins + parts as Block;
+        let taken = first_leaf(parts);
         let mut blocks = 0;
         while blocks < taken {
             blocks = take_blocks(target.rel, (taken - blocks) as usize).end;
-        }
-        let part_of = core::slice::from_raw_parts_mut(team.work.parts, parts);
-        for (number, part) in part_of.iter_mut().enumerate() {
-            part.from = if number == 0 { Key::MIN } else { places[number - 1].erase() };
-            part.first = begins + number as Block;
         }
         team.divide(parts);
         load_parts(&team.work, target, collector, true);
         collector.sorter.close();
         team.work.say_done();
         team.wait_for_all();
-        join::<L>(&team.work, target, &collector.columns);
+        join(&team.work, target, collector);
     }
     true
+}
+
+/// Chooses at most so many parts. Returns how many there are.
+unsafe fn divide<K: Sorted>(work: &Workplace, target: Target, most: usize, collector: &mut Collector<K>) -> usize {
+    // SAFETY: as `load`.
+    unsafe {
+        let order = K::order(&collector.columns);
+        let files = Files::Left(work.side_shelf(BEGINNINGS));
+        let file = files.create(0);
+        let mut begins = K::fresh();
+        let mut parts = 1;
+        collector.sorter.divide(most, (*target.info).ii_Unique, order, |entry| {
+            K::keep_key(&mut begins, entry, order).expect("an entry that was made here");
+            K::put(file, &K::downlink(&begins, first_leaf(parts)));
+            parts += 1;
+        });
+        files.finish(file);
+        parts
+    }
+}
+
+/// The first leaf of a part.
+fn first_leaf(part: usize) -> Block {
+    FIRST_LEAF + part as Block
 }
 
 /// Helps to load, if it is done in parts.
 ///
 /// # Safety
 /// In a worker that has left its entries. May raise.
-pub(super) unsafe fn help<L: Exact>(work: &Workplace, target: Target, room: usize) {
+pub(super) unsafe fn help<K: Sorted>(work: &Workplace, target: Target, room: usize) {
     // SAFETY: by this function's contract.
     unsafe {
         if work.is_divided() {
-            let mut collector = Collector::<L>::new(target.rel, &(*work.shared).index, room, Files::Own);
-            work.take_over::<L>(&mut collector.sorter);
+            let mut collector = Collector::<K>::new(target.rel, &(*work.shared).index, room, Files::Own);
+            work.take_over::<K>(&mut collector.sorter);
             load_parts(work, target, &mut collector, false);
             collector.sorter.close();
             work.say_done();
@@ -113,7 +119,7 @@ pub(super) unsafe fn help<L: Exact>(work: &Workplace, target: Target, room: usiz
 }
 
 /// Loads one part after another until none is left.
-unsafe fn load_parts<L: Exact>(work: &Workplace, target: Target, collector: &mut Collector<L>, progress: bool) {
+unsafe fn load_parts<K: Sorted>(work: &Workplace, target: Target, collector: &mut Collector<K>, progress: bool) {
     // SAFETY: as `load`; whoever takes a part is alone with it.
     unsafe {
         let shared = &*work.shared;
@@ -123,12 +129,11 @@ unsafe fn load_parts<L: Exact>(work: &Workplace, target: Target, collector: &mut
             if number >= parts {
                 return;
             }
-            let entries = PartOf { work, target, number, parts, progress };
-            let repeated = entries.load(collector);
-            if repeated.is_some() {
+            let part = PartOf { work, target, number, parts, progress };
+            (*work.parts.add(number)).repeats = part.load(collector);
+            if (*work.parts.add(number)).repeats {
                 // Those before it have been taken already: the first one of all will be found.
                 shared.taken.store(parts, Relaxed);
-                (*work.parts.add(number)).repeated = repeated;
             }
         }
     }
@@ -144,39 +149,53 @@ struct PartOf<'w> {
 }
 
 impl PartOf<'_> {
-    /// Where a part begins.
-    unsafe fn begin<L: Exact>(&self, number: usize) -> Option<Key<L>> {
-        // SAFETY: nobody writes that any more.
-        (0 < number && number < self.parts).then(|| unsafe { Key::of((*self.work.parts.add(number)).from) })
+    /// Where the part begins, and where the next one does.
+    unsafe fn ends<K: Sorted>(&self, from: &mut K::Kept, to: &mut K::Kept, order: K::Order<'_>) {
+        K::assign(from, K::first());
+        K::assign(to, K::last());
+        // SAFETY: the file has a downlink for each part but the first.
+        unsafe {
+            let (file, _) = self.work.side_shelf(BEGINNINGS).open(0);
+            let mut room = MaybeUninit::uninit();
+            for number in 1..self.parts.min(self.number + 2) {
+                let begins = K::get(file, &mut room);
+                let end = if number <= self.number { &mut *from } else { &mut *to };
+                K::keep_key(end, &begins, order).expect("a fence that was written");
+            }
+            files::close(file);
+        }
     }
 
-    /// Loads the part's entries. Returns the first one that may not be there.
-    unsafe fn load<L: Exact>(&self, collector: &mut Collector<L>) -> Option<(u128, Tail)> {
+    /// Loads the part's entries. Whether one of them may not be there: the first one is left in a file.
+    unsafe fn load<K: Sorted>(&self, collector: &mut Collector<K>) -> bool {
         let Target { rel, info, .. } = self.target;
         // SAFETY: as `load_parts`.
         unsafe {
             let shared = &*self.work.shared;
             let geometry = &shared.index.geometry;
             let part = self.work.parts.add(self.number);
-            let (from, to) = (self.begin::<L>(self.number), self.begin::<L>(self.number + 1));
-            let columns = &collector.columns;
-            let sorter = &mut collector.sorter;
-            let entries = sorter.part(from, to);
-            let mut pages = PartWriter::new(rel, entries, Files::Left(self.work.notes()).create(self.number));
-            let leaves = new_leaves::<L>(options::fillfactor(rel) as usize, &from.unwrap_or(Key::MIN), (*part).first);
-            let mut watch = (*info).ii_Unique.then(Watch::<L>::new);
-            let mut repeated = None;
-            sorter.merge_part(|key, tail| {
-                let entry = Entry { key, tail, child: NO_BLOCK };
-                if let Some(watch) = watch.as_mut().filter(|_| !tail.dead())
-                    && watch.repeats(rel, columns, &entry)
+            let Collector { columns, sorter } = collector;
+            let order = K::order(columns);
+            let (mut from, mut to) = (K::fresh(), K::fresh());
+            self.ends::<K>(&mut from, &mut to, order);
+            let weight = sorter.part(&from, &to, order);
+            let notes = Files::Left(self.work.side_shelf(LEAVES));
+            let mut pages = PartWriter::new(rel, weight, notes.create(self.number));
+            let leaves = new_leaves::<K>(options::fillfactor(rel) as usize, &from, first_leaf(self.number));
+            let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
+            let (mut repeats, mut loaded) = (false, 0u64);
+            sorter.merge_part(order, |entry| {
+                if let Some(watch) = watch.as_mut().filter(|_| !entry.tail.dead())
+                    && watch.repeats(rel, columns, entry)
                 {
-                    repeated = Some((key.to_u128(), tail));
+                    leave(self.work.side_shelf(REPEATED), self.number, entry);
+                    repeats = true;
                     return false;
                 }
-                leaves.add(geometry, (), &Entry { tail: tail.alive(), ..entry }, &mut pages);
-                pages.loaded += 1;
-                if (pages.loaded as u64).is_multiple_of(REPORTED) {
+                leaves.add(geometry, order, &Entry { tail: entry.tail.alive(), ..*entry }, &mut pages);
+                pages.loaded += K::Sorter::weight(entry);
+                loaded += 1;
+                if loaded.is_multiple_of(REPORTED) {
                     let loaded = shared.loaded.fetch_add(REPORTED, Relaxed) + REPORTED;
                     if self.progress {
                         report_loaded(loaded);
@@ -184,23 +203,35 @@ impl PartOf<'_> {
                 }
                 true
             });
-            if repeated.is_none() {
+            if !repeats {
                 let behind = self.number + 1;
-                let right = if behind < self.parts { (*self.work.parts.add(behind)).first } else { NO_BLOCK };
-                (*part).last = leaves.finish(geometry, (), (&to.unwrap_or(Key::MAX), right), &mut pages);
+                let right = if behind < self.parts { first_leaf(behind) } else { NO_BLOCK };
+                (*part).last = leaves.finish(geometry, order, (&to, right), &mut pages);
             }
-            (*part).spare = pages.finish(Files::Left(self.work.notes()));
+            (*part).leaves = pages.leaves;
+            (*part).spare = pages.finish(notes);
             memory::free(&raw mut *leaves);
-            repeated
+            repeats
         }
     }
 }
 
+/// Leaves an entry in a file of its own.
+unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
+    // SAFETY: as `load`.
+    unsafe {
+        let files = Files::Left(shelf);
+        let file = files.create(number);
+        K::put(file, entry);
+        files.finish(file);
+    }
+}
+
 /// What writes leaves, in the current memory context.
-unsafe fn new_leaves<L: Exact>(fill: usize, low: &Key<L>, block: Block) -> &'static mut Leaves<L> {
+unsafe fn new_leaves<K: Sorted>(fill: usize, low: &K::Kept, block: Block) -> &'static mut Leaves<K> {
     // SAFETY: new memory of the right size.
     unsafe {
-        let memory = &mut *allocate::<core::mem::MaybeUninit<Leaves<L>>>(pg_sys::CurrentMemoryContext, 1, false);
+        let memory = &mut *allocate::<MaybeUninit<Leaves<K>>>(pg_sys::CurrentMemoryContext, 1, false);
         Leaves::init(memory, fill, low, block);
         memory.assume_init_mut()
     }
@@ -212,10 +243,10 @@ struct PartWriter {
     rel: Relation,
     /// Where leaves are noted.
     notes: *mut BufFile,
-    /// How many entries and leaves there are so far, and how many entries there will be.
+    /// What is loaded so far of which weight, and how many leaves there are.
     loaded: usize,
+    weight: usize,
     leaves: usize,
-    entries: usize,
     /// Blocks to be taken, the end of the last piece.
     blocks: Piece,
     /// Pieces that are not logged.
@@ -224,10 +255,10 @@ struct PartWriter {
 }
 
 impl PartWriter {
-    fn new(rel: Relation, entries: usize, notes: *mut BufFile) -> PartWriter {
+    fn new(rel: Relation, weight: usize, notes: *mut BufFile) -> PartWriter {
         let nothing = Piece { next: 0, end: 0 };
         let (blocks, pieces) = (nothing, [nothing; PIECES]);
-        PartWriter { rel, notes, loaded: 0, leaves: 0, entries, blocks, pieces, count: 0 }
+        PartWriter { rel, notes, loaded: 0, weight, leaves: 0, blocks, pieces, count: 0 }
     }
 
     /// Logs the first pieces.
@@ -253,7 +284,7 @@ impl PartWriter {
     }
 }
 
-impl<L: Exact> PartPages<L> for PartWriter {
+impl<K: Sorted> PartPages<K> for PartWriter {
     fn take(&mut self) -> Block {
         if self.blocks.next == self.blocks.end {
             // The last piece has a leaf that is yet to be written.
@@ -262,7 +293,7 @@ impl<L: Exact> PartPages<L> for PartWriter {
                 unsafe { self.log(PIECES - 1) };
             }
             // As many as the entries to come will take, if they are like those that are there.
-            let rest = (self.entries - self.loaded) * (self.leaves + 1);
+            let rest = (self.weight - self.loaded) * (self.leaves + 1);
             let wanted = rest.div_ceil(self.loaded.max(1)).clamp(1, AT_ONCE);
             // SAFETY: the index is being built.
             self.blocks = unsafe { take_blocks(self.rel, wanted) };
@@ -273,52 +304,54 @@ impl<L: Exact> PartPages<L> for PartWriter {
         self.blocks.next - 1
     }
 
-    fn write(&mut self, block: Block, low: &Key<L>, page: &PageBytes) {
+    fn write(&mut self, block: Block, low: &K::Kept, page: &PageBytes) {
         // SAFETY: the block was taken for this page.
         unsafe {
             put_page(self.rel, block, page);
-            files::put(self.notes, &Note { low: *low, block });
+            K::put(self.notes, &K::downlink(low, block));
         }
         self.leaves += 1;
     }
 }
 
 /// Makes one tree of all parts.
-unsafe fn join<L: Exact>(work: &Workplace, target: Target, columns: &L::Columns) {
+unsafe fn join<K: Sorted>(work: &Workplace, target: Target, Collector { columns, .. }: &Collector<K>) {
     let Target { heap, rel, .. } = target;
+    let order = K::order(columns);
+    let mut room = MaybeUninit::uninit();
     // SAFETY: as `load`; all are done.
     unsafe {
         let index = &(*work.shared).index;
         let parts = core::slice::from_raw_parts(work.parts, (*work.shared).parts.load(Relaxed));
-        if let Some((lane, tail)) = parts.iter().find_map(|part| part.repeated) {
-            let entry = Entry { key: L::from_u128(lane), tail, child: NO_BLOCK };
-            refuse_build::<L>(rel, heap, columns, &entry);
+        if let Some(number) = parts.iter().position(|part| part.repeats) {
+            let (file, _) = work.side_shelf(REPEATED).open(number);
+            refuse_build::<K>(rel, heap, columns, &K::get(file, &mut room));
         }
-        for pair in parts.windows(2) {
-            set_left(rel, pair[1].first, pair[0].last);
+        for (number, part) in parts[..parts.len() - 1].iter().enumerate() {
+            set_left(rel, first_leaf(number + 1), part.last);
         }
         let behind = raw::RelationGetNumberOfBlocksInFork(rel, MAIN_FORKNUM);
         let spare = zeroed_array::<Piece>(parts.len());
         spare.iter_mut().zip(parts).for_each(|(spare, part)| *spare = part.spare);
         let mut writer = Upper { file: Buffered { rel, blocks: behind }, spare };
-        let loader = new_loader::<L>(options::fillfactor(rel) as usize);
-        for number in 0..parts.len() {
-            let (file, size) = work.notes().open(number);
-            for _ in 0..size / size_of::<Note<L>>() {
-                let note = files::get::<Note<L>>(file);
-                loader.add_leaf(&index.geometry, (), (&note.low, note.block), behind, &mut writer);
+        let loader = new_loader::<K>(options::fillfactor(rel) as usize);
+        for (number, part) in parts.iter().enumerate() {
+            let (file, _) = work.side_shelf(LEAVES).open(number);
+            for _ in 0..part.leaves {
+                let leaf = K::get(file, &mut room);
+                loader.add_leaf(&index.geometry, order, &leaf, behind, &mut writer);
                 server::check_for_interrupts();
             }
             files::close(file);
         }
-        loader.finish(&index.geometry, (), &mut writer);
+        loader.finish(&index.geometry, order, &mut writer);
         memory::free(&raw mut *loader);
         while let Some(block) = writer.spare() {
             raw::RecordFreeIndexPage(rel, block);
         }
         let Upper { mut file, .. } = writer;
         file.write(META, &meta(index));
-        log(rel, Piece { next: META, end: ROOT + 1 + parts.len() as Block });
+        log(rel, Piece { next: META, end: first_leaf(parts.len()) });
         parts.iter().for_each(|part| log(rel, part.spare));
         log(rel, Piece { next: behind, end: file.blocks });
     }

@@ -95,9 +95,7 @@ impl Files {
         unsafe {
             match self {
                 Files::Own => {
-                    if raw::BufFileSeek(file, 0, 0, 0) != 0 {
-                        unreadable();
-                    }
+                    seek(file, 0);
                     file
                 }
                 Files::Left(_) => {
@@ -179,6 +177,17 @@ pub unsafe fn get<T: Copy>(file: *mut BufFile) -> T {
             unreadable();
         }
         value.assume_init()
+    }
+}
+
+/// Goes to a place in a file.
+///
+/// # Safety
+/// It is open. May raise.
+pub(super) unsafe fn seek(file: *mut BufFile, to: usize) {
+    // SAFETY: by this function's contract.
+    if unsafe { raw::BufFileSeek(file, 0, to as i64, 0) } != 0 {
+        unreadable();
     }
 }
 

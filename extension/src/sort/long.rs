@@ -2,18 +2,20 @@
 //! runs that do not fit go to temporary files.
 
 use core::cmp::Ordering;
+use core::mem::MaybeUninit;
 
 use fpbtree_engine::key::Tail;
-use fpbtree_engine::key::long::{HEAD, LongKey, LongOrder, MOST_PARTS, Stored};
+use fpbtree_engine::key::long::{HEAD, Kept, LongKey, LongOrder, MOST_PARTS, Stored};
 use fpbtree_engine::page::{Entry, KeySpace, Long};
 use fpbtree_engine::paging;
 use fpbtree_engine::simd::prefetch;
 use fpbtree_engine::sort::strings::{self, Item, Records};
-use fpbtree_engine::store::NO_BLOCK;
+use fpbtree_engine::store::Block;
 use pgrx::pg_sys;
 
-use super::files::{Files, List, Shelf, raw, unreadable};
-use crate::memory::{allocate, zeroed_array};
+use super::files::{self, Files, List, Shelf, raw, unreadable};
+use super::{Filed, MERGED, SAMPLES, Sort, choose_places};
+use crate::memory::{allocate, free_array, zeroed_array};
 use crate::server;
 
 /// Comparisons between two looks at whether the build was cancelled.
@@ -31,18 +33,66 @@ const LARGEST_SLAB: usize = 1 << 26;
 /// Memory is taken in no larger steps than such a part of what there may be.
 const STEPS: usize = 16;
 
-/// What a record begins with: the lengths of the key's normal part and of what the entry has besides, and the tail.
+/// Records of a run between two whose places are noted in its file.
+const STRIDE: usize = 64;
+
+/// What a record begins with: the tail and the child, and the lengths of the key's normal part and of what the entry has
+/// besides, each shorter than a page.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Header {
     tail: u64,
-    normal: u32,
-    extra: u32,
+    child: Block,
+    normal: u16,
+    extra: u16,
 }
 
 const HEADER: usize = size_of::<Header>();
 
-/// Collects entries and gives them back in order. Plain memory in the current memory context, no destructor.
+impl Header {
+    fn of(entry: &Entry<'_, Long>) -> Header {
+        let (normal, extra) = (entry.key.prefix.len() as u16, entry.key.extra.len() as u16);
+        Header { tail: entry.tail.raw(), child: entry.child, normal, extra }
+    }
+
+    /// Bytes of the record.
+    fn record(self) -> usize {
+        HEADER + self.normal as usize + self.extra as usize
+    }
+}
+
+/// Room for the longest record.
+type Record = [u8; HEADER + 2 * MOST_PARTS];
+
+impl Filed for Long {
+    type Room = Record;
+
+    unsafe fn put(file: *mut pg_sys::BufFile, entry: &Entry<'_, Long>) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            files::put(file, &Header::of(entry));
+            for part in [entry.key.prefix, entry.key.extra] {
+                raw::BufFileWrite(file, part.as_ptr().cast(), part.len());
+            }
+        }
+    }
+
+    unsafe fn get<'r>(file: *mut pg_sys::BufFile, room: &'r mut MaybeUninit<Record>) -> Entry<'r, Long> {
+        let record = room.as_mut_ptr().cast::<u8>();
+        // SAFETY: by this function's contract; a record has room for the longest.
+        unsafe {
+            let header = files::get::<Header>(file);
+            record.cast::<Header>().write_unaligned(header);
+            let behind = header.record() - HEADER;
+            if raw::BufFileRead(file, record.add(HEADER).cast(), behind) != behind {
+                unreadable();
+            }
+            entry(record)
+        }
+    }
+}
+
+/// Sorts entries whose keys are byte strings.
 pub struct LongSorter {
     slabs: List<Slab>,
     /// The slab being filled, and bytes of records in it.
@@ -67,11 +117,15 @@ struct Slab {
     size: usize,
 }
 
-/// A sorted file being read, and its next record.
+/// A sorted file being read, and its next record. Behind the records the file has the places of some of them, one in
+/// [`STRIDE`], and how many these are.
 #[derive(Clone, Copy)]
 struct Reader {
     file: *mut pg_sys::BufFile,
-    /// Bytes of the file that are not read yet.
+    /// Bytes of records, and how many places there are.
+    size: usize,
+    places: usize,
+    /// Bytes of records that are not read yet.
     unread: usize,
     /// The bytes at hand, and how many there is room for.
     buffer: *mut u8,
@@ -89,7 +143,7 @@ unsafe fn entry<'r>(record: *const u8) -> Entry<'r, Long> {
         let header = record.cast::<Header>().read_unaligned();
         let normal = core::slice::from_raw_parts(record.add(HEADER), header.normal as usize);
         let extra = core::slice::from_raw_parts(record.add(HEADER + normal.len()), header.extra as usize);
-        Entry { key: Stored::whole(normal, extra), tail: Tail::from_raw(header.tail), child: NO_BLOCK }
+        Entry { key: Stored::whole(normal, extra), tail: Tail::from_raw(header.tail), child: header.child }
     }
 }
 
@@ -166,57 +220,6 @@ impl Records for Memory<'_> {
 }
 
 impl LongSorter {
-    /// A sorter that keeps to `memory` bytes, which it takes as entries come.
-    ///
-    /// # Safety
-    /// The current memory context outlives the sorter. May raise.
-    pub unsafe fn new(memory: usize, files: Files) -> LongSorter {
-        let most = memory.max(64 * MOST_PARTS);
-        let capacity = most.min(FIRST_SLAB) / 4 / size_of::<Item>();
-        let size = most.min(FIRST_SLAB) / 2;
-        // SAFETY: all-zero bytes are slabs and readers; of the rest only written bytes are read.
-        unsafe {
-            let items = server::raw::palloc(capacity * size_of::<Item>()).cast();
-            let mut slabs = List::new();
-            slabs.push(Slab { memory: allocate(pg_sys::CurrentMemoryContext, size, false), size });
-            let taken = size + capacity * size_of::<Item>();
-            let (slab, used, count, filled, runs, total) = (0, 0, 0, 0, List::new(), 0);
-            LongSorter { slabs, slab, used, items, count, capacity, taken, most, filled, files, runs, total }
-        }
-    }
-
-    /// Entries added.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Adds an entry that is in one piece.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current. May raise.
-    pub unsafe fn add(&mut self, entry: &Entry<'_, Long>, order: Option<LongOrder<'_>>) {
-        let (normal, extra) = (entry.key.prefix, entry.key.extra);
-        let length = HEADER + normal.len() + extra.len();
-        // SAFETY: there is room for the record and for its item.
-        unsafe {
-            while !self.has_room(length) {
-                self.spill(order);
-            }
-            let record = self.slabs[self.slab].memory.add(self.used);
-            let header = Header { tail: entry.tail.raw(), normal: normal.len() as u32, extra: extra.len() as u32 };
-            record.cast::<Header>().write_unaligned(header);
-            record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
-            record.add(HEADER + normal.len()).copy_from_nonoverlapping(extra.as_ptr(), extra.len());
-            // Every normal part begins with a marker that most share.
-            let word = word(normal, 1) >> MARKER_BITS | marker_bits(normal);
-            self.items.add(self.count).write(Item { word, at: record.expose_provenance() });
-        }
-        self.count += 1;
-        self.used += length;
-        self.filled += length;
-        self.total += 1;
-    }
-
     /// Whether there is room for a record of so many bytes; more memory is taken if there may be.
     unsafe fn has_room(&mut self, length: usize) -> bool {
         if self.count == self.capacity {
@@ -252,18 +255,16 @@ impl LongSorter {
         length <= self.slabs[self.slab].size - self.used
     }
 
-    fn items(&self) -> &'static mut [Item] {
-        // SAFETY: initialised items, in memory that is there as long as the sorter is used.
-        unsafe { core::slice::from_raw_parts_mut(self.items, self.count) }
-    }
-
     unsafe fn sort(&mut self, order: Option<LongOrder<'_>>) {
-        strings::sort(self.items(), &mut Memory { order, since_check: 0 });
+        // SAFETY: initialised items. What jumps away leaves them to the memory context.
+        let items = unsafe { core::slice::from_raw_parts_mut(self.items, self.count) };
+        strings::sort(items, &mut Memory { order, since_check: 0 });
     }
 
     /// The records in the items' order, which are fetched before they are come to.
-    fn in_order(&self) -> impl Iterator<Item = *const u8> + use<> {
-        let items = &*self.items();
+    fn in_order(&self) -> impl Iterator<Item = *const u8> {
+        // SAFETY: initialised items.
+        let items = unsafe { core::slice::from_raw_parts(self.items, self.count) };
         items.iter().enumerate().map(move |(number, item)| {
             if let Some(ahead) = items.get(number + FORESEEN) {
                 foresee(ahead.at);
@@ -272,108 +273,30 @@ impl LongSorter {
         })
     }
 
-    /// Writes all that is in memory to a file, in order.
+    /// Writes all that is in memory to a file, as one run.
     unsafe fn spill(&mut self, order: Option<LongOrder<'_>>) {
-        // SAFETY: as `add`; the file is the resource owner's.
+        // SAFETY: the file is the resource owner's; items lead to whole records.
         unsafe {
             self.sort(order);
             let file = self.files.create(self.runs.len());
-            for record in self.in_order() {
-                let header = record.cast::<Header>().read_unaligned();
-                raw::BufFileWrite(file, record.cast(), HEADER + (header.normal + header.extra) as usize);
-                server::check_for_interrupts();
-            }
-            self.runs.push(Reader::new(self.files.finish(file), self.filled));
-        }
-        (self.slab, self.used, self.count, self.filled) = (0, 0, 0, 0);
-    }
-
-    /// Leaves all entries to the leader of a parallel build. Returns in how many runs.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current. May raise.
-    pub unsafe fn leave(&mut self, order: Option<LongOrder<'_>>) -> usize {
-        // SAFETY: as the constructor; the memory is not used any more.
-        unsafe {
-            if self.count > 0 {
-                self.spill(order);
-            }
-            self.slabs.iter().for_each(|slab| crate::memory::free(slab.memory));
-            server::raw::pfree(self.items.cast());
-        }
-        self.runs.len()
-    }
-
-    /// Takes over the runs that a participant of a parallel build has left.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current, and so many runs were left there. May raise.
-    pub unsafe fn take_over(&mut self, shelf: Shelf, runs: usize) {
-        for run in 0..runs {
-            // SAFETY: by this function's contract.
-            unsafe {
-                let (file, size) = shelf.open(run);
-                self.runs.push(Reader::new(file, size));
-            }
-        }
-    }
-
-    /// Calls `each` with every entry in order.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current. May raise.
-    pub unsafe fn drain(&mut self, order: Option<LongOrder<'_>>, each: &mut dyn FnMut(&Entry<'_, Long>)) {
-        // SAFETY: as the constructor.
-        unsafe {
-            if self.runs.is_empty() {
-                self.sort(order);
-                for (number, record) in self.in_order().enumerate() {
-                    each(&entry(record));
-                    if number % (1 << 12) == 0 {
-                        server::check_for_interrupts();
-                    }
-                }
-            } else {
-                self.leave(order);
-                self.merge(order, each);
-            }
-        }
-    }
-
-    /// Merges the files by a heap of their next records.
-    unsafe fn merge(&mut self, order: Option<LongOrder<'_>>, each: &mut dyn FnMut(&Entry<'_, Long>)) {
-        // SAFETY: as `drain`.
-        unsafe {
-            let ahead = (self.most / self.runs.len()).clamp(LEAST_AHEAD, MOST_AHEAD);
-            let heap = zeroed_array::<usize>(self.runs.len());
-            let mut live = 0;
-            for (number, reader) in self.runs.iter_mut().enumerate() {
-                if reader.begin(ahead) {
-                    heap[live] = number;
-                    live += 1;
-                }
-            }
-            for at in (0..live / 2).rev() {
-                self.sink(&mut heap[..live], at, order);
-            }
-            let mut since_check = 0u32;
-            while live > 0 {
-                let first = heap[0];
-                each(&entry(self.runs[first].record));
-                if !self.runs[first].advance() {
-                    live -= 1;
-                    heap[0] = heap[live];
-                }
-                self.sink(&mut heap[..live], 0, order);
-                since_check = since_check.wrapping_add(1);
-                if since_check.is_multiple_of(1 << 12) {
+            let places = zeroed_array::<usize>(self.count.div_ceil(STRIDE));
+            let mut written = 0;
+            for (number, record) in self.in_order().enumerate() {
+                if number.is_multiple_of(STRIDE) {
+                    places[number / STRIDE] = written;
                     server::check_for_interrupts();
                 }
+                let length = record.cast::<Header>().read_unaligned().record();
+                raw::BufFileWrite(file, record.cast(), length);
+                written += length;
             }
-            for reader in &*self.runs {
-                raw::BufFileClose(reader.file);
-            }
+            let count = places.len();
+            raw::BufFileWrite(file, places.as_ptr().cast(), size_of_val(places));
+            files::put(file, &count);
+            free_array(places);
+            self.runs.push(Reader::new(self.files.finish(file), self.filled, count));
         }
+        (self.slab, self.used, self.count, self.filled) = (0, 0, 0, 0);
     }
 
     unsafe fn sink(&self, heap: &mut [usize], mut at: usize, order: Option<LongOrder<'_>>) {
@@ -395,6 +318,176 @@ impl LongSorter {
     }
 }
 
+impl Sort<Long> for LongSorter {
+    unsafe fn new(memory: usize, files: Files) -> LongSorter {
+        let most = memory.max(64 * MOST_PARTS);
+        let capacity = most.min(FIRST_SLAB) / 4 / size_of::<Item>();
+        let size = most.min(FIRST_SLAB) / 2;
+        // SAFETY: all-zero bytes are slabs and readers; of the rest only written bytes are read.
+        unsafe {
+            let items = server::raw::palloc(capacity * size_of::<Item>()).cast();
+            let mut slabs = List::new();
+            slabs.push(Slab { memory: allocate(pg_sys::CurrentMemoryContext, size, false), size });
+            let taken = size + capacity * size_of::<Item>();
+            let (slab, used, count, filled, runs, total) = (0, 0, 0, 0, List::new(), 0);
+            LongSorter { slabs, slab, used, items, count, capacity, taken, most, filled, files, runs, total }
+        }
+    }
+
+    unsafe fn add(&mut self, entry: &Entry<'_, Long>, order: Option<LongOrder<'_>>) {
+        let (normal, extra) = (entry.key.prefix, entry.key.extra);
+        let length = Header::of(entry).record();
+        // SAFETY: there is room for the record and for its item.
+        unsafe {
+            while !self.has_room(length) {
+                self.spill(order);
+            }
+            let record = self.slabs[self.slab].memory.add(self.used);
+            record.cast::<Header>().write_unaligned(Header::of(entry));
+            record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
+            record.add(HEADER + normal.len()).copy_from_nonoverlapping(extra.as_ptr(), extra.len());
+            // Every normal part begins with a marker that most share.
+            let word = word(normal, 1) >> MARKER_BITS | marker_bits(normal);
+            self.items.add(self.count).write(Item { word, at: record.expose_provenance() });
+        }
+        self.count += 1;
+        self.used += length;
+        self.filled += length;
+        self.total += 1;
+    }
+
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    unsafe fn drain(&mut self, order: Option<LongOrder<'_>>, mut each: impl FnMut(&Entry<'_, Long>)) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            if !self.runs.is_empty() {
+                self.leave(order);
+                return self.merge(order, each);
+            }
+            self.sort(order);
+            for (number, record) in self.in_order().enumerate() {
+                each(&entry(record));
+                if number.is_multiple_of(MERGED) {
+                    server::check_for_interrupts();
+                }
+            }
+        }
+    }
+
+    unsafe fn leave(&mut self, order: Option<LongOrder<'_>>) -> usize {
+        // SAFETY: by this function's contract; the memory is not used any more.
+        unsafe {
+            if self.count > 0 {
+                self.spill(order);
+            }
+            self.slabs.iter().for_each(|slab| crate::memory::free(slab.memory));
+            server::raw::pfree(self.items.cast());
+        }
+        self.runs.len()
+    }
+
+    unsafe fn take_over(&mut self, shelf: Shelf, runs: usize) {
+        for run in 0..runs {
+            // SAFETY: by this function's contract; a run ends with its places and how many they are.
+            unsafe {
+                let (file, size) = shelf.open(run);
+                files::seek(file, size - size_of::<usize>());
+                let places = files::get::<usize>(file);
+                self.runs.push(Reader::new(file, size - (places + 1) * size_of::<usize>(), places));
+            }
+        }
+    }
+
+    unsafe fn divide(
+        &mut self,
+        parts: usize,
+        keep_keys: bool,
+        order: Option<LongOrder<'_>>,
+        each: impl FnMut(&Entry<'_, Long>),
+    ) {
+        let places = self.runs.iter().map(|run| run.places).sum::<usize>();
+        let step = places.div_ceil(parts * SAMPLES);
+        // SAFETY: by this function's contract; samples are whole records, and freed when they are not used any more.
+        unsafe {
+            let samples = zeroed_array::<*mut u8>(places / step + self.runs.len());
+            let mut count = 0;
+            for run in self.runs.iter_mut() {
+                for place in (0..run.places).step_by(step) {
+                    let length = run.read(run.place(place)).record();
+                    samples[count] = allocate(pg_sys::CurrentMemoryContext, length, false);
+                    samples[count].copy_from_nonoverlapping(run.record, length);
+                    count += 1;
+                }
+                server::check_for_interrupts();
+            }
+            let taken = &mut samples[..count];
+            taken.sort_unstable_by(|&a, &b| compare(a, b, order));
+            choose_places(|at| entry(taken[at]), count, parts, keep_keys, order, each);
+            taken.iter().for_each(|&sample| crate::memory::free(sample));
+            free_array(samples);
+        }
+    }
+
+    unsafe fn part(&mut self, from: &Kept, to: &Kept, order: Option<LongOrder<'_>>) -> usize {
+        let ahead = (self.most / self.runs.len().max(1)).clamp(LEAST_AHEAD, MOST_AHEAD);
+        let mut bytes = 0;
+        for run in self.runs.iter_mut() {
+            // SAFETY: by this function's contract.
+            unsafe {
+                let (first, end) = (run.before(from.key(order)), run.before(to.key(order)));
+                run.begin(first, end, ahead);
+                bytes += end - first;
+            }
+        }
+        bytes
+    }
+
+    fn weight(entry: &Entry<'_, Long>) -> usize {
+        Header::of(entry).record()
+    }
+
+    /// By a heap of the runs' next records.
+    unsafe fn merge_part(&mut self, order: Option<LongOrder<'_>>, mut each: impl FnMut(&Entry<'_, Long>) -> bool) {
+        // SAFETY: by this function's contract; every run in the heap has a record at hand.
+        unsafe {
+            let heap = zeroed_array::<usize>(self.runs.len());
+            let mut live = 0;
+            for (number, reader) in self.runs.iter_mut().enumerate() {
+                if reader.advance() {
+                    heap[live] = number;
+                    live += 1;
+                }
+            }
+            for at in (0..live / 2).rev() {
+                self.sink(&mut heap[..live], at, order);
+            }
+            let mut merged = 0usize;
+            while live > 0 && each(&entry(self.runs[heap[0]].record)) {
+                if !self.runs[heap[0]].advance() {
+                    live -= 1;
+                    heap[0] = heap[live];
+                }
+                self.sink(&mut heap[..live], 0, order);
+                merged += 1;
+                if merged.is_multiple_of(MERGED) {
+                    server::check_for_interrupts();
+                }
+            }
+            free_array(heap);
+        }
+    }
+
+    unsafe fn close(&mut self) {
+        for reader in &*self.runs {
+            // SAFETY: by this function's contract.
+            unsafe { raw::BufFileClose(reader.file) };
+        }
+    }
+}
+
 /// Bits of a marker in an item's head: markers are 0, 1 and 2.
 const MARKER_BITS: u32 = 2;
 
@@ -403,20 +496,79 @@ fn marker_bits(normal: &[u8]) -> u64 {
 }
 
 impl Reader {
-    fn new(file: *mut pg_sys::BufFile, unread: usize) -> Reader {
+    fn new(file: *mut pg_sys::BufFile, size: usize, places: usize) -> Reader {
         let nothing = core::ptr::null_mut();
-        Reader { file, unread, buffer: nothing, room: 0, at: 0, end: 0, record: nothing }
+        Reader { file, size, places, unread: 0, buffer: nothing, room: 0, at: 0, end: 0, record: nothing }
     }
 
-    /// Goes to the first record, reading so many bytes at a time; `false` if there is none.
-    unsafe fn begin(&mut self, ahead: usize) -> bool {
-        self.room = ahead;
+    /// Where a record is whose place is noted.
+    unsafe fn place(&self, number: usize) -> usize {
+        // SAFETY: the file is open.
+        unsafe {
+            files::seek(self.file, self.size + number * size_of::<usize>());
+            files::get(self.file)
+        }
+    }
+
+    /// Memory of the current context for a record.
+    unsafe fn memory(&mut self) -> &mut MaybeUninit<Record> {
+        // SAFETY: new memory, or what it has been since.
+        unsafe {
+            if self.record.is_null() {
+                self.record = allocate::<Record>(pg_sys::CurrentMemoryContext, 1, false).cast();
+            }
+            &mut *self.record.cast()
+        }
+    }
+
+    /// Reads the record at a place.
+    unsafe fn read(&mut self, at: usize) -> Header {
+        // SAFETY: the file is open, and has a record there.
+        unsafe {
+            let file = self.file;
+            files::seek(file, at);
+            Header::of(&Long::get(file, self.memory()))
+        }
+    }
+
+    /// How many bytes of records are before a place in key order.
+    unsafe fn before(&mut self, key: LongKey<'_>) -> usize {
+        // SAFETY: places of records.
+        unsafe {
+            let is_before = |run: &mut Reader, at: usize| {
+                let length = run.read(at).record();
+                let entry = entry(run.record);
+                key.compare(&entry.key, entry.tail).is_gt().then_some(length)
+            };
+            let (mut low, mut high) = (0, self.places);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let at = self.place(middle);
+                if is_before(self, at).is_some() { low = middle + 1 } else { high = middle }
+            }
+            let Some(last) = low.checked_sub(1) else { return 0 };
+            let mut at = self.place(last);
+            while at < self.size
+                && let Some(length) = is_before(self, at)
+            {
+                at += length;
+            }
+            at
+        }
+    }
+
+    /// Goes to the records between two places, to be read so many bytes at a time into memory of the current context.
+    unsafe fn begin(&mut self, first: usize, end: usize, ahead: usize) {
         // SAFETY: new memory; the file is open.
         unsafe {
-            self.buffer = zeroed_array::<u8>(ahead).as_mut_ptr();
-            self.record = zeroed_array::<u8>(HEADER + 2 * MOST_PARTS).as_mut_ptr();
-            self.advance()
+            if self.buffer.is_null() {
+                self.room = ahead;
+                self.buffer = allocate(pg_sys::CurrentMemoryContext, ahead, false);
+            }
+            self.memory();
+            files::seek(self.file, first);
         }
+        (self.at, self.end, self.unread) = (0, 0, end - first);
     }
 
     /// Goes to the next record; `false` if there is none.
@@ -428,7 +580,7 @@ impl Reader {
         unsafe {
             self.take(0, HEADER);
             let header = self.record.cast::<Header>().read_unaligned();
-            self.take(HEADER, (header.normal + header.extra) as usize);
+            self.take(HEADER, header.record() - HEADER);
         }
         true
     }

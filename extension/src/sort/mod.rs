@@ -1,9 +1,13 @@
 //! Sorting the entries of a build within `maintenance_work_mem`: what fits is sorted there; what does not goes to
 //! temporary files as sorted runs, which are merged.
 
+use core::mem::MaybeUninit;
+
 use fpbtree_engine::key::{Key, Lane, Tail};
+use fpbtree_engine::page::{Entry, KeySpace};
 use fpbtree_engine::sort::{Compact, Host, Merge, Radix, Run, Slab, slabs_within, table_length};
-use pgrx::pg_sys::{self, MemoryContext};
+use fpbtree_engine::store::{Block, NO_BLOCK};
+use pgrx::pg_sys::{self, BufFile, MemoryContext};
 
 use crate::memory::{allocate, zeroed_array};
 use crate::server;
@@ -24,8 +28,153 @@ const MERGED: usize = 4096;
 /// Entries looked at for each part that runs are divided into.
 const SAMPLES: usize = 64;
 
-/// Collects entries and gives them back in order. Plain memory in the current memory context, no destructor: after an
+/// What collects entries and gives them back in order. Plain memory in the current memory context, no destructor: after an
 /// error the server frees it and closes the files.
+///
+/// All functions may raise, and want the memory context current in which the sorter was made; it outlives the sorter.
+pub trait Sort<K: KeySpace>: Sized {
+    /// A sorter that keeps to `memory` bytes, which it takes as entries come.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn new(memory: usize, files: Files) -> Self;
+
+    /// Adds an entry that is in one piece.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn add(&mut self, entry: &Entry<'_, K>, order: K::Order<'_>);
+
+    /// Entries added.
+    fn total(&self) -> u64;
+
+    /// Calls `each` with every entry in order. No entry may be added then.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn drain(&mut self, order: K::Order<'_>, each: impl FnMut(&Entry<'_, K>));
+
+    /// Leaves all entries as runs, to another process if it was made so. Returns how many runs there are.
+    ///
+    /// # Safety
+    /// As the trait says; no entry is added any more.
+    unsafe fn leave(&mut self, order: K::Order<'_>) -> usize;
+
+    /// Takes over the runs that a participant of a parallel build has left.
+    ///
+    /// # Safety
+    /// As the trait says; so many runs were left there.
+    unsafe fn take_over(&mut self, shelf: Shelf, runs: usize);
+
+    /// Calls `each` with the entries that are the first ones of parts, but for the first part's, if the entries of all
+    /// runs are divided into so many parts of about the same size; or fewer, where one key has many entries. Entries of
+    /// one key stay together if `keep_keys` says so, and else if there is a choice.
+    ///
+    /// # Safety
+    /// As the trait says; there are runs.
+    unsafe fn divide(&mut self, parts: usize, keep_keys: bool, order: K::Order<'_>, each: impl FnMut(&Entry<'_, K>));
+
+    /// Goes to the runs' entries between two places, and says what they [weigh](Sort::weight) together.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn part(&mut self, from: &K::Kept, to: &K::Kept, order: K::Order<'_>) -> usize;
+
+    /// How much of a part an entry is.
+    fn weight(entry: &Entry<'_, K>) -> usize;
+
+    /// Merges the entries of the [`part`](Sort::part), as long as `each` says so.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn merge_part(&mut self, order: K::Order<'_>, each: impl FnMut(&Entry<'_, K>) -> bool);
+
+    /// Closes the files of all runs.
+    ///
+    /// # Safety
+    /// No run is used any more.
+    unsafe fn close(&mut self);
+
+    /// Merges all runs, and closes their files.
+    ///
+    /// # Safety
+    /// As the trait says; no run is used any more.
+    unsafe fn merge(&mut self, order: K::Order<'_>, mut each: impl FnMut(&Entry<'_, K>)) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            self.part(K::first(), K::last(), order);
+            self.merge_part(order, |entry| {
+                each(entry);
+                true
+            });
+            self.close();
+        }
+    }
+}
+
+/// A key space whose entries can be put in files, one by one.
+pub trait Filed: KeySpace {
+    /// Memory for an entry. Need not be initialised.
+    type Room;
+
+    /// Writes an entry that is in one piece.
+    ///
+    /// # Safety
+    /// The file is being written. May raise.
+    unsafe fn put(file: *mut BufFile, entry: &Entry<'_, Self>);
+
+    /// Reads the next entry.
+    ///
+    /// # Safety
+    /// The file is being read, and an entry was [`put`](Filed::put) there. May raise.
+    unsafe fn get<'r>(file: *mut BufFile, room: &'r mut MaybeUninit<Self::Room>) -> Entry<'r, Self>;
+}
+
+/// The trait says the same of all exact lanes.
+macro_rules! filed {
+    ($($lane:ident)*) => {$(
+        impl Filed for $lane {
+            type Room = ();
+
+            unsafe fn put(file: *mut BufFile, entry: &Entry<'_, $lane>) {
+                // SAFETY: by this function's contract.
+                unsafe { files::put(file, &(entry.key, entry.tail, entry.child)) };
+            }
+
+            unsafe fn get<'r>(file: *mut BufFile, _room: &'r mut MaybeUninit<()>) -> Entry<'r, $lane> {
+                // SAFETY: by this function's contract.
+                let (key, tail, child) = unsafe { files::get::<($lane, Tail, Block)>(file) };
+                Entry { key, tail, child }
+            }
+        }
+    )*};
+}
+
+filed!(u32 u64 u128);
+
+/// Calls `each` with those of sorted samples that [divide](Sort::divide) what they are taken from into so many parts.
+fn choose_places<'e, K: KeySpace>(
+    sample: impl Fn(usize) -> Entry<'e, K>,
+    count: usize,
+    parts: usize,
+    keep_keys: bool,
+    order: K::Order<'_>,
+    mut each: impl FnMut(&Entry<'_, K>),
+) {
+    let mut last = sample(0);
+    for part in 1..parts {
+        let aimed = sample(part * count / parts);
+        let is_behind = |place: &Entry<'_, K>| K::compare_entry(K::key_of(place, order), &last).is_gt();
+        let begins = Entry { tail: Tail::MIN, ..aimed };
+        let place = if keep_keys || is_behind(&begins) { begins } else { aimed };
+        if is_behind(&place) {
+            each(&place);
+            last = place;
+        }
+    }
+}
+
+/// Sorts entries of exact lanes.
 pub struct Sorter<L: Radix> {
     entries: InMemory<L>,
     /// Of the slabs.
@@ -56,11 +205,24 @@ impl<L: 'static> Host<'static, L> for Server {
 }
 
 impl<L: Radix> Sorter<L> {
-    /// A sorter that keeps to `memory` bytes, which it takes as entries come.
-    ///
-    /// # Safety
-    /// The current memory context outlives the sorter. May raise.
-    pub unsafe fn new(memory: usize, files: Files) -> Sorter<L> {
+    /// Writes all that is in memory to a file, as one run.
+    unsafe fn spill(&mut self) {
+        let left = self.entries.len();
+        // SAFETY: the file is the resource owner's; entries are plain bytes.
+        unsafe {
+            let file = self.files.create(self.runs.len());
+            self.entries.drain(&mut |some| raw::BufFileWrite(file, some.as_ptr().cast(), size_of_val(some)));
+            self.runs.push(FileRun::new(self.files.finish(file), left));
+        }
+    }
+}
+
+fn plain<'e, L: Lane>(entry: &Compact<L>) -> Entry<'e, L> {
+    Entry { key: entry.lane(), tail: entry.tail(), child: NO_BLOCK }
+}
+
+impl<L: Radix + for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>> Sort<L> for Sorter<L> {
+    unsafe fn new(memory: usize, files: Files) -> Sorter<L> {
         // SAFETY: all-zero bytes are a table without slabs, and runs.
         unsafe {
             let context = pg_sys::AllocSetContextCreateInternal(
@@ -76,42 +238,33 @@ impl<L: Radix> Sorter<L> {
         }
     }
 
-    /// Adds an entry.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current. May raise.
     #[inline]
-    pub unsafe fn add(&mut self, lane: L, tail: Tail) {
+    unsafe fn add(&mut self, entry: &Entry<'_, L>, (): ()) {
         if self.entries.is_full() {
-            // SAFETY: as the constructor.
+            // SAFETY: by this function's contract.
             unsafe { self.spill() };
         }
-        self.entries.add(lane, tail);
+        self.entries.add(entry.key, entry.tail);
         self.total += 1;
     }
 
-    /// Entries added.
-    pub fn total(&self) -> u64 {
+    fn total(&self) -> u64 {
         self.total
     }
 
-    /// Writes all that is in memory to a file, as one run.
-    unsafe fn spill(&mut self) {
-        let left = self.entries.len();
-        // SAFETY: the file is the resource owner's; entries are plain bytes.
+    unsafe fn drain(&mut self, (): (), mut each: impl FnMut(&Entry<'_, L>)) {
+        if self.runs.is_empty() {
+            self.entries.drain(&mut |some| some.iter().for_each(|entry| each(&plain(entry))));
+        }
+        // SAFETY: by this function's contract.
         unsafe {
-            let file = self.files.create(self.runs.len());
-            self.entries.drain(&mut |some| raw::BufFileWrite(file, some.as_ptr().cast(), size_of_val(some)));
-            self.runs.push(FileRun::new(self.files.finish(file), left));
+            self.leave(());
+            self.merge((), each);
         }
     }
 
-    /// Leaves all entries to the leader of a parallel build. Returns in how many runs.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current. May raise.
-    pub unsafe fn leave(&mut self) -> usize {
-        // SAFETY: as the constructor; the slabs are not used any more.
+    unsafe fn leave(&mut self, (): ()) -> usize {
+        // SAFETY: by this function's contract; the slabs are not used any more.
         unsafe {
             if !self.entries.is_empty() {
                 self.spill();
@@ -121,11 +274,7 @@ impl<L: Radix> Sorter<L> {
         self.runs.len()
     }
 
-    /// Takes over the runs that a participant of a parallel build has left.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current, and so many runs were left there. May raise.
-    pub unsafe fn take_over(&mut self, shelf: Shelf, runs: usize) {
+    unsafe fn take_over(&mut self, shelf: Shelf, runs: usize) {
         for run in 0..runs {
             // SAFETY: by this function's contract.
             unsafe {
@@ -135,52 +284,7 @@ impl<L: Radix> Sorter<L> {
         }
     }
 
-    /// Calls `each` with every entry in order. No entry may be added then.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current. May raise.
-    pub unsafe fn drain(&mut self, mut each: impl FnMut(L, Tail)) {
-        if self.runs.is_empty() {
-            self.entries.drain(&mut |some| some.iter().for_each(|entry| each(entry.lane(), entry.tail())));
-        }
-        // SAFETY: as the constructor; the slabs are not used any more.
-        unsafe {
-            self.leave();
-            self.merge(each);
-        }
-    }
-
-    /// Merges the runs, and closes their files.
-    unsafe fn merge(&mut self, mut each: impl FnMut(L, Tail)) {
-        // SAFETY: as the constructor.
-        unsafe {
-            self.part(None, None);
-            self.merge_part(|lane, tail| {
-                each(lane, tail);
-                true
-            });
-            self.close();
-        }
-    }
-
-    /// Closes the files of all runs.
-    ///
-    /// # Safety
-    /// No run is used any more.
-    pub unsafe fn close(&mut self) {
-        for run in &*self.runs {
-            // SAFETY: by this function's contract.
-            unsafe { raw::BufFileClose(run.file) };
-        }
-    }
-
-    /// Chooses places that divide the entries of all runs into so many parts, of about the same size, in `places`.
-    /// Returns how many there are: fewer, where one key has many entries. Entries of one lane stay together if
-    /// `keep_lanes` says so.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current; there are runs. May raise.
-    pub unsafe fn divide(&mut self, parts: usize, keep_lanes: bool, places: &mut [Key<L>]) -> usize {
+    unsafe fn divide(&mut self, parts: usize, keep_keys: bool, (): (), each: impl FnMut(&Entry<'_, L>)) {
         let entries = self.runs.iter().map(|run| run.size).sum::<usize>();
         let step = entries.div_ceil(parts * SAMPLES);
         // SAFETY: by this function's contract; all-zero bytes are entries.
@@ -195,30 +299,14 @@ impl<L: Radix> Sorter<L> {
         }
         let samples = &mut samples[..count];
         samples.sort_unstable();
-        let mut last = samples[0].key();
-        let mut chosen = 0;
-        for part in 1..parts {
-            let sample = samples[part * count / parts];
-            let begins = Key::new(sample.lane(), Tail::MIN);
-            let place = if begins > last || keep_lanes { begins } else { sample.key() };
-            if place > last {
-                places[chosen] = place;
-                (last, chosen) = (place, chosen + 1);
-            }
-        }
-        chosen
+        choose_places(|at| plain(&samples[at]), count, parts, keep_keys, (), each);
     }
 
-    /// Goes to the entries between two places, and says how many they are.
-    ///
-    /// # Safety
-    /// The constructor's memory context is current. May raise.
-    pub unsafe fn part(&mut self, from: Option<Key<L>>, to: Option<Key<L>>) -> usize {
+    unsafe fn part(&mut self, from: &Key<L>, to: &Key<L>, (): ()) -> usize {
         let ahead = (self.memory / self.runs.len().max(1)).clamp(LEAST_AHEAD, MOST_AHEAD);
         let mut entries = 0;
         for run in self.runs.iter_mut() {
-            let first = from.map_or(0, |key| run.before(key));
-            let end = to.map_or(run.size, |key| run.before(key));
+            let (first, end) = (run.before(*from), run.before(*to));
             // SAFETY: by this function's contract.
             unsafe { run.begin(first, end, ahead) };
             entries += end - first;
@@ -226,20 +314,28 @@ impl<L: Radix> Sorter<L> {
         entries
     }
 
-    /// Merges the entries of the [`part`](Sorter::part), as long as `each` says so.
-    ///
-    /// # Safety
-    /// As [`part`](Sorter::part).
-    pub unsafe fn merge_part(&mut self, mut each: impl FnMut(L, Tail) -> bool) {
-        // SAFETY: as the constructor; all-zero bytes are entries and numbers.
+    #[inline]
+    fn weight(_entry: &Entry<'_, L>) -> usize {
+        1
+    }
+
+    unsafe fn merge_part(&mut self, (): (), mut each: impl FnMut(&Entry<'_, L>) -> bool) {
+        // SAFETY: by this function's contract; all-zero bytes are numbers.
         let heap = unsafe { zeroed_array(self.runs.len()) };
         for (number, entry) in Merge::of(&mut self.runs, heap).enumerate() {
-            if !each(entry.lane(), entry.tail()) {
+            if !each(&plain(&entry)) {
                 return;
             }
             if number.is_multiple_of(MERGED) {
                 server::check_for_interrupts();
             }
+        }
+    }
+
+    unsafe fn close(&mut self) {
+        for run in &*self.runs {
+            // SAFETY: by this function's contract.
+            unsafe { raw::BufFileClose(run.file) };
         }
     }
 }
@@ -266,9 +362,7 @@ impl<L: Lane> FileRun<L> {
 
     fn seek(&self, entry: usize) {
         // SAFETY: the file is open.
-        if unsafe { raw::BufFileSeek(self.file, 0, (entry * size_of::<Compact<L>>()) as i64, 0) } != 0 {
-            unreadable();
-        }
+        unsafe { files::seek(self.file, entry * size_of::<Compact<L>>()) };
     }
 
     /// Reads one entry.
