@@ -107,7 +107,8 @@ def copy_random_own(bench):
     return copied(bench, "hashint8extended(i, 1)")
 
 
-@figure("probe_own", "nested-loop index-only probe of 1 M random keys", target=0.25, weight=40, note="fpbtree is preloaded")
+@figure("probe_own", "nested-loop index-only probe of 1 M random keys", target=0.25, weight=40,
+        note="fpbtree is preloaded; the keys of one run are those of the next")
 def probe_own(bench):
     with own_log(bench):
         return time_probes(bench, "int4", 1_000_000)

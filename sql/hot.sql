@@ -6,11 +6,11 @@ SET max_parallel_workers_per_gather = 0;
 CREATE TABLE hot (id serial, v int, w int8, t text COLLATE "C", u uuid);
 INSERT INTO hot (v, w, t, u)
     SELECT hashint4(i), hashint8extended(i, 1), md5(i::text), md5((-i)::text)::uuid FROM generate_series(1, 60000) i;
-CREATE INDEX hot_id ON hot USING fpbtree (id);
-CREATE INDEX hot_v ON hot USING fpbtree (v);
-CREATE INDEX hot_w ON hot USING fpbtree (w);
-CREATE INDEX hot_t ON hot USING fpbtree (t);
-CREATE INDEX hot_u ON hot USING fpbtree (u);
+CREATE INDEX hot_id ON hot USING fpbtree (id) WITH (hot_cache = off);
+CREATE INDEX hot_v ON hot USING fpbtree (v) WITH (hot_cache = off);
+CREATE INDEX hot_w ON hot USING fpbtree (w) WITH (hot_cache = off);
+CREATE INDEX hot_t ON hot USING fpbtree (t) WITH (hot_cache = off);
+CREATE INDEX hot_u ON hot USING fpbtree (u) WITH (hot_cache = off);
 VACUUM (ANALYZE) hot;
 
 -- Looks up every tenth row by each of its keys, and counts those found.

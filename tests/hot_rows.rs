@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::hot::rows::{Found, HotKey, HotRows, Kept};
+use fpbtree_engine::hot::rows::{self, Found, HotKey, HotRows, Kept};
 use fpbtree_engine::hot::word::Word;
 use fpbtree_engine::key::{Column, ColumnType, KeyShape, Tail};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
@@ -29,8 +29,13 @@ fn memory(words: usize) -> Vec<AtomicU64> {
     (0..words).map(|_| AtomicU64::new(0)).collect()
 }
 
+/// The owner of an index with these pages, whose file has this number.
+fn owner(pages: u64, file: u64) -> u64 {
+    rows::owner(pages, file << 32)
+}
+
 fn hot(lane: u128) -> HotKey {
-    HotKey { owner: 7, lane }
+    HotKey { owner: owner(PAGES, 7), lane }
 }
 
 fn tail(block: u32, offset: u16) -> Tail {
@@ -43,7 +48,7 @@ fn places(rows: &[Tail]) -> Vec<(u32, u16)> {
 
 fn rows_of(found: Found) -> Option<Vec<(u32, u16)>> {
     match found {
-        Found::Rows(rows, count) => Some(places(&rows[..count])),
+        Found::Rows(rows, count, _) => Some(places(&rows[..count])),
         Found::Stale | Found::Unknown => None,
     }
 }
@@ -59,13 +64,13 @@ fn answers_are_what_is_there() {
         let mut truth: HashMap<(u64, u128), Vec<Tail>> = HashMap::new();
         let pages = random.random_range(1..40);
         for _ in 0..3000 {
-            let owner = random.random_range(1..3);
+            let index = random.random_range(1..3);
             let lane = random.random_range(0..60) * if random.random() { 1 } else { u128::MAX / 60 };
-            let (hot, block) = (HotKey { owner, lane }, (lane % pages) as u32);
-            let rows = truth.entry((owner, lane)).or_insert_with(|| vec![tail(lane as u32, 1)]);
+            let (hot, block) = (HotKey { owner: owner(PAGES + index, index), lane }, (lane % pages) as u32);
+            let rows = truth.entry((index, lane)).or_insert_with(|| vec![tail(lane as u32, 1)]);
             match random.random_range(0..60) {
                 0 => {
-                    cache.change(PAGES + owner, block);
+                    cache.change(PAGES + index, block);
                     *rows = (0..random.random_range(0..4))
                         .map(|_| tail(random.random(), random.random_range(1..292)))
                         .collect();
@@ -77,7 +82,7 @@ fn answers_are_what_is_there() {
                         assert_eq!(found, places(rows));
                     }
                     None => {
-                        let kept = cache.keep(hot, cache.stamp(PAGES + owner, block), rows);
+                        let kept = cache.keep(hot, cache.stamp(PAGES + index, block), rows);
                         assert!((1..=2).contains(&rows.len()) || kept == Kept::No);
                     }
                 },
@@ -95,13 +100,13 @@ fn what_is_kept_is_found_until_its_page_changes() {
     let old = cache.stamp(PAGES, 9);
     assert_eq!(cache.keep(hot(5), old, &[tail(u32::MAX - 1, 291), tail(3, 4)]), Kept::Yes);
     assert_eq!(rows_of(cache.find(hot(5))), Some(vec![(u32::MAX - 1, 291), (3, 4)]));
-    assert_eq!(cache.find(HotKey { owner: 8, lane: 5 }), Found::Unknown);
+    assert_eq!(cache.find(HotKey { owner: owner(PAGES, 8), lane: 5 }), Found::Unknown);
     assert_eq!(cache.find(hot(5 | 1 << 64)), Found::Unknown);
-    assert_eq!((cache.size_of(7), cache.size_of(8)), (LINE, 0));
+    assert_eq!((cache.size_of(owner(PAGES, 7)), cache.size_of(owner(PAGES, 8))), (LINE, 0));
     // Another page, and another index's page of this number.
     cache.change(PAGES, 10);
     cache.change(PAGES + 1, 9);
-    assert!(matches!(cache.find(hot(5)), Found::Rows(_, 2)));
+    assert!(matches!(cache.find(hot(5)), Found::Rows(_, 2, _)));
     cache.change(PAGES, 9);
     assert_eq!(cache.find(hot(5)), Found::Stale);
     // What was read before the page changed comes too late.
@@ -111,9 +116,39 @@ fn what_is_kept_is_found_until_its_page_changes() {
     assert_eq!(rows_of(cache.find(hot(5))), Some(vec![(1, 2)]));
     cache.forget(hot(5));
     assert_eq!(cache.find(hot(5)), Found::Unknown);
-    assert_eq!(cache.size_of(7), 0);
+    assert_eq!(cache.size_of(owner(PAGES, 7)), 0);
     assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[tail(1, 2); 3]), Kept::No);
     assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[]), Kept::No);
+}
+
+/// A stamp says of which page it is, and tells it from others whose changes are counted with its own. A count that has come
+/// to its end does not begin again.
+#[test]
+fn stamps_are_of_one_page_and_do_not_come_again() {
+    let memory = memory(1 << 12);
+    let cache = HotRows::over(&memory).unwrap();
+    let ours = owner(PAGES, 7);
+    for block in [0, 1, 77, 1 << 20, u32::MAX - 1] {
+        let stamp = cache.stamp(PAGES, block);
+        assert_eq!(stamp.block(), block);
+        assert!(cache.is_current(ours, stamp));
+        cache.change(PAGES, block);
+        assert!(!cache.is_current(ours, stamp));
+    }
+    let stamps = (1 << 12) / 64;
+    memory[..stamps].iter().for_each(|word| word.store(u64::from(u32::MAX) - 2, SeqCst));
+    let last = cache.stamp(PAGES, 5);
+    assert!(cache.is_current(ours, last));
+    for _ in 0..3 {
+        cache.change(PAGES, 5);
+        let stamp = cache.stamp(PAGES, 5);
+        assert_eq!(cache.keep(hot(5), stamp, &[tail(1, 1)]), Kept::Yes);
+    }
+    assert!(!cache.is_current(ours, last));
+    assert_eq!(cache.find(hot(5)), Found::Stale);
+    memory[..stamps].iter().for_each(|word| word.store(1 << 32 | 1, SeqCst));
+    assert_eq!(cache.keep(hot(6), cache.stamp(PAGES, 5), &[tail(1, 1)]), Kept::Yes);
+    assert_eq!(cache.find(hot(6)), Found::Stale);
 }
 
 #[test]
@@ -190,7 +225,7 @@ fn threads_see_the_truth() {
                 for _ in 0..400_000 {
                     let sought = random.random_range(0..KEYS);
                     let before = now[sought as usize].load(SeqCst) as u32;
-                    if let Found::Rows(rows, count) = cache.find(hot(sought.into())) {
+                    if let Found::Rows(rows, count, _) = cache.find(hot(sought.into())) {
                         hits.fetch_add(1, SeqCst);
                         let after = now[sought as usize].load(SeqCst) as u32;
                         for row in &rows[..count] {
@@ -252,13 +287,7 @@ impl Word for ModelWord {
 fn model(deaf: fn(usize) -> bool) {
     // Eight stamps and one pair of lines.
     const WORDS: usize = 24;
-    const KEYS: [HotKey; 5] = [
-        HotKey { owner: 7, lane: 1 },
-        HotKey { owner: 7, lane: 2 },
-        HotKey { owner: 7, lane: 3 << 64 | 1 },
-        HotKey { owner: 7, lane: 4 },
-        HotKey { owner: 8, lane: 1 },
-    ];
+    let keys = || [hot(1), hot(2), hot(3 << 64 | 1), hot(4), HotKey { owner: owner(PAGES, 8), lane: 1 }];
     let run = move || {
         let word = |at| if deaf(at) { ModelWord::Deaf(Modelled::new(0)) } else { ModelWord::Seen(Modelled::new(0)) };
         let words: Arc<Vec<ModelWord>> = Arc::new((0..WORDS).map(word).collect());
@@ -269,10 +298,10 @@ fn model(deaf: fn(usize) -> bool) {
             let (words, page) = (words.clone(), page.clone());
             threads.push(shuttle::thread::spawn(move || {
                 let cache = HotRows::over(&words).unwrap();
-                for nth in [0, 1, 0, 2, 3, 0, 4, 1].map(|step| (step + first) % KEYS.len()) {
+                for nth in [0, 1, 0, 2, 3, 0, 4, 1].map(|step| (step + first) % keys().len()) {
                     let before = *page.read().unwrap();
                     let count = 1 + usize::from(nth == 3);
-                    if let Found::Rows(rows, found) = cache.find(KEYS[nth]) {
+                    if let Found::Rows(rows, found, _) = cache.find(keys()[nth]) {
                         assert!(rows[..found].iter().all(|row| row.offset() == nth as u16 + 1), "another key's row");
                         assert_eq!(found, count, "too many rows, or too few");
                         assert!(rows[..found].iter().all(|row| row.block() >= before), "an old row");
@@ -282,12 +311,12 @@ fn model(deaf: fn(usize) -> bool) {
                         let page = page.read().unwrap();
                         (cache.stamp(PAGES, 0), tail(*page, nth as u16 + 1))
                     };
-                    cache.keep(KEYS[nth], stamp, &[row; 2][..count]);
+                    cache.keep(keys()[nth], stamp, &[row; 2][..count]);
                 }
             }));
         }
         let cache = HotRows::over(&words).unwrap();
-        for forgotten in &KEYS[..2] {
+        for forgotten in &keys()[..2] {
             let mut page = page.write().unwrap();
             cache.change(PAGES, 0);
             *page += 1;

@@ -17,9 +17,10 @@ const PLACES: usize = 4;
 const PRICE_OF_A_MISS: i32 = 8;
 const MOST_CREDIT: i32 = 64;
 const REST: u32 = 1 << 13;
-/// The cache of hot keys is given more time, as it learns them one by one; a row found there is worth so many lookups.
+/// The cache of hot keys is given more time, as it learns them one by one, and rests longer and longer while it knows
+/// hardly any, but no longer than so many times.
 const ROWS_CREDIT: i32 = 1 << 13;
-const WORTH_OF_A_ROW: i32 = 4;
+const MOST_ROWS_REST: u32 = 4 * REST;
 /// Of so many finds, one reads the page the ordinary way: only that raises its buffer's usage count.
 const ORDINARY_READ_EVERY: u32 = 64;
 
@@ -51,6 +52,8 @@ struct Cache {
     rows: Counts,
     rows_credit: i32,
     rows_rest: u32,
+    /// How long it rests next.
+    next_rows_rest: u32,
 }
 
 impl Cache {
@@ -64,6 +67,7 @@ impl Cache {
         rows: ZERO,
         rows_credit: ROWS_CREDIT,
         rows_rest: 0,
+        next_rows_rest: REST,
     };
 
     /// Bytes of its memory.
@@ -184,9 +188,10 @@ impl Place {
         }
     }
 
-    /// What the cache of hot keys says of a lookup's key. It is not asked for a while if it knew hardly any.
+    /// What the cache of hot keys says of a lookup's key; it is worth the time that so many asked in vain take. It is not
+    /// asked for a while if it knew hardly any.
     #[inline]
-    pub fn ask_for_rows(&self, ask: impl FnOnce() -> HotFound) -> Option<HotFound> {
+    pub fn ask_for_rows(&self, worth: i32, ask: impl FnOnce() -> HotFound) -> Option<HotFound> {
         let cache = self.cache(caches())?;
         if cache.rows_rest > 0 {
             cache.rows_rest -= 1;
@@ -195,14 +200,17 @@ impl Place {
         }
         let found = ask();
         let (count, credit) = match found {
-            HotFound::Rows(..) => (&mut cache.rows.hits, WORTH_OF_A_ROW),
+            HotFound::Rows(..) => (&mut cache.rows.hits, worth),
             HotFound::Stale => (&mut cache.rows.stale, -1),
             HotFound::Unknown => (&mut cache.rows.misses, -1),
         };
         *count += 1;
-        cache.rows_credit = (cache.rows_credit + credit).min(ROWS_CREDIT);
+        cache.rows_credit += credit;
         if cache.rows_credit < 0 {
-            (cache.rows_credit, cache.rows_rest) = (ROWS_CREDIT, REST);
+            (cache.rows_credit, cache.rows_rest) = (ROWS_CREDIT, cache.next_rows_rest);
+            cache.next_rows_rest = (2 * cache.next_rows_rest).min(MOST_ROWS_REST);
+        } else if cache.rows_credit > ROWS_CREDIT {
+            (cache.rows_credit, cache.next_rows_rest) = (ROWS_CREDIT, REST);
         }
         Some(found)
     }

@@ -3,7 +3,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
-use fpbtree_engine::hot::rows::HotRows;
+use fpbtree_engine::hot::rows::{self, HotRows};
 use fpbtree_engine::hot::word::words_at;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Relation};
@@ -98,7 +98,8 @@ pub unsafe fn owner(rel: Relation, build_id: u64) -> u64 {
     let ([space, database, file], made) = unsafe { (server::file_numbers(rel), database_is_of()) };
     let spread = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let space = u64::from(space) << 32 | u64::from(made);
-    spread(build_id ^ (u64::from(database) << 32 | u64::from(file))) ^ spread(space).rotate_left(32)
+    let file = spread(build_id ^ (u64::from(database) << 32 | u64::from(file))) ^ spread(space).rotate_left(32);
+    rows::owner(build_id, file)
 }
 
 /// The transaction that the session's database, as it is described now, is of. Looked up once: who has looked before the

@@ -3,7 +3,7 @@
 //! What it answers is true, not a hint, and yet no writer has to look for keys in it (I9). Every change of a page moves the
 //! page's *stamp*, under the page's exclusive lock. What a lookup found under a leaf's share lock is kept with the stamp
 //! that the leaf had then, and is believed for as long as that is the leaf's stamp: until then the leaf has not changed.
-//! Pages share stamps, as there are fewer of those; a page that moves another's only makes keys be looked up once more.
+//! Pages share counts, as there are fewer of those; a page that moves another's only makes keys be looked up once more.
 //!
 //! A key is in one of two neighbouring cache lines, each of which has two keys of one index, or one that is wider than a
 //! word or has two rows. Readers take no lock: a line's number is odd while it is written, and another after that. Two
@@ -17,6 +17,7 @@ use core::sync::atomic::AtomicU64;
 
 use super::word::Word;
 use crate::key::Tail;
+use crate::simd::prefetch;
 use crate::store::Block;
 
 /// Rows of a key, at most.
@@ -30,6 +31,9 @@ const LINES: usize = 2;
 /// What part of the memory, at most, has stamps, and how many bits say which.
 const PART_FOR_STAMPS: usize = 64;
 const STAMP_BITS: u32 = 15;
+/// The bits of a stamp that count a page's changes, and of an owner that say which pages' stamps are meant.
+const COUNT: u64 = u32::MAX as u64;
+const PAGES: u64 = (1 << STAMP_BITS) - 1;
 
 /// The words of a line.
 mod word {
@@ -44,14 +48,34 @@ mod word {
     pub const ROWS: [usize; super::SLOTS] = [6, 7];
 }
 
-/// Which version of a page something was read from.
+/// Which version of which page something was read from: its block, and below it how often pages of its kind had changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
+
+impl Stamp {
+    /// The page.
+    #[inline]
+    pub fn block(self) -> Block {
+        (self.0 >> 32) as Block
+    }
+}
+
+/// What an index is known by whose pages are known by `pages`, and whose file by `file`, of which the lower bits do not
+/// matter.
+pub fn owner(pages: u64, file: u64) -> u64 {
+    file & !PAGES | spread(pages) >> (u64::BITS - STAMP_BITS)
+}
+
+/// Fibonacci hashing: neighbours get upper bits that are far apart.
+#[inline]
+fn spread(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
 
 /// A key of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotKey {
-    /// What the index's file is known by; no two indexes have the same.
+    /// What the index is known by, by [`owner`]; no two have the same.
     pub owner: u64,
     /// The lane.
     pub lane: u128,
@@ -60,8 +84,8 @@ pub struct HotKey {
 /// What is known of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// Its rows, so many, in order.
-    Rows([Tail; MOST_ROWS], usize),
+    /// Its rows, so many, in order, and the leaf that has them.
+    Rows([Tail; MOST_ROWS], usize, Stamp),
     /// Its rows as they were before the leaf changed.
     Stale,
     /// Nothing.
@@ -159,33 +183,33 @@ impl<'m, W: Word> HotRows<'m, W> {
     /// are known by, wherever they are stored.
     #[inline]
     pub fn stamp(&self, pages: u64, block: Block) -> Stamp {
-        let (place, word) = self.stamp_of(pages, block);
-        Stamp(word.load() << STAMP_BITS | place as u64)
+        Stamp(u64::from(block) << 32 | self.count(owner(pages, 0), block).load().min(COUNT))
     }
 
     /// A page changes: nothing read from it before is believed any more. It is exclusively locked, and stays so until it
     /// has changed.
     #[inline]
     pub fn change(&self, pages: u64, block: Block) {
-        let word = self.stamp_of(pages, block).1;
+        let word = self.count(owner(pages, 0), block);
         let mut seen = word.load();
         while let Err(now) = word.compare_exchange(seen, seen.wrapping_add(1)) {
             seen = now;
         }
     }
 
+    /// What counts the changes of an owner's page. The leaves of one index, being neighbours, get counts of their own as long
+    /// as there are some.
     #[inline]
-    fn stamp_of(&self, pages: u64, block: Block) -> (usize, &'m W) {
-        // Fibonacci hashing: the leaves of one index, being neighbours, get stamps of their own as long as there are some.
-        let spread = (u64::from(block) ^ pages).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let place = part_of(self.stamps.len(), spread);
-        (place, &self.stamps[place])
+    fn count(&self, owner: u64, block: Block) -> &'m W {
+        let place = part_of(self.stamps.len(), spread(block.into()));
+        &self.stamps[place ^ (owner & PAGES) as usize & (self.stamps.len() - 1)]
     }
 
+    /// Whether an owner's page has not changed since it had this stamp. A count that has come to its end says no for good.
     #[inline]
-    fn is_current(&self, stamp: Stamp) -> bool {
-        let place = (stamp.0 & ((1 << STAMP_BITS) - 1)) as usize;
-        self.stamps.get(place).is_some_and(|word| word.load() << STAMP_BITS | place as u64 == stamp.0)
+    pub fn is_current(&self, owner: u64, stamp: Stamp) -> bool {
+        let count = self.count(owner, stamp.block()).load();
+        count < COUNT && count == stamp.0 & COUNT
     }
 
     /// The lines that a key with this hash can be in.
@@ -195,12 +219,18 @@ impl<'m, W: Word> HotRows<'m, W> {
         &self.lines[place * LINES..][..LINES]
     }
 
+    /// Has fetched what [`find`](Self::find) will look at first.
+    #[inline]
+    pub fn prefetch(&self, key: HotKey) {
+        self.places(key.hash()).iter().for_each(|line| prefetch(line.as_ptr().cast()));
+    }
+
     /// The rows of a key, all of them and no others, at some moment of this call.
     #[inline]
     pub fn find(&self, key: HotKey) -> Found {
         for line in self.places(key.hash()) {
             let Some((slot, stamp, rows)) = read(line, key) else { continue };
-            if !self.is_current(stamp) {
+            if !self.is_current(key.owner, stamp) {
                 return Found::Stale;
             }
             let state = State(rows[0]);
@@ -208,7 +238,7 @@ impl<'m, W: Word> HotRows<'m, W> {
                 // If it is not that word any more, no matter.
                 let _ = line[word::ROWS[slot]].compare_exchange(state.0, state.0 + State::USE);
             }
-            return Found::Rows(rows.map(Tail::from_raw), 1 + usize::from(state.has(State::TWO_ROWS)));
+            return Found::Rows(rows.map(Tail::from_raw), 1 + usize::from(state.has(State::TWO_ROWS)), stamp);
         }
         Found::Unknown
     }
@@ -247,11 +277,12 @@ impl<'m, W: Word> HotRows<'m, W> {
             // Where it is already, or nowhere.
             return (at == slot).then_some(Room { line, slot, uses: None });
         }
+        let owner = line[word::OWNER].load();
         let uses = |slot: usize| {
             let (state, stamp) = (State::of(line, slot), Stamp(line[word::STAMPS[slot]].load()));
-            (state.has(State::USED) && self.is_current(stamp)).then(|| state.uses())
+            (state.has(State::USED) && self.is_current(owner, stamp)).then(|| state.uses())
         };
-        let is_whole = spans || line[word::OWNER].load() != key.owner || State::of(line, 0).has(State::SPANS);
+        let is_whole = spans || owner != key.owner || State::of(line, 0).has(State::SPANS);
         match (is_whole, slot) {
             (false, _) => Some(Room { line, slot, uses: uses(slot) }),
             (true, 0) => Some(Room { line, slot, uses: uses(0).max(uses(1)) }),

@@ -73,14 +73,6 @@ impl<K: Scannable> Matches<K> {
         }
     }
 
-    /// Becomes rows of which nobody asks for keys or places, no more than there is room for.
-    #[inline]
-    pub fn set_rows(&mut self, rows: &[Tail]) {
-        self.count = rows.len().min(MAX_PAGE_ENTRIES);
-        self.tails[..self.count].copy_from_slice(&rows[..self.count]);
-        self.places[..self.count].fill(NOWHERE);
-    }
-
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count
@@ -164,6 +156,15 @@ impl<K: Scannable> Matches<K> {
 }
 
 impl<L: Lane> Matches<L> {
+    /// Becomes rows of one lane of which nobody asks for places, no more than there is room for.
+    #[inline]
+    pub fn set_rows(&mut self, lane: L, rows: &[Tail]) {
+        self.count = rows.len().min(MAX_PAGE_ENTRIES);
+        self.tails[..self.count].copy_from_slice(&rows[..self.count]);
+        self.places[..self.count].fill(NOWHERE);
+        self.keys.0[..self.count].fill(lane);
+    }
+
     /// The lane of a match.
     #[inline]
     pub fn lane(&self, index: usize) -> L {

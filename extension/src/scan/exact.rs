@@ -149,6 +149,11 @@ macro_rules! searched {
                 if search.window.is_some() || search.rechecks { None } else { search.selection.one_lane() }
             }
 
+            #[inline(always)]
+            fn set_rows(matches: &mut Matches<$lane>, lane: u128, rows: &[Tail]) {
+                matches.set_rows(Lane::from_u128(lane), rows);
+            }
+
             unsafe fn end(search: &mut ExactSearch) {
                 // SAFETY: by this function's contract.
                 unsafe {

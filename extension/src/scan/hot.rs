@@ -1,17 +1,23 @@
 //! Lookups of a single full key: their rows may be known without looking at the index (I9).
 
-use fpbtree_engine::hot::rows::{Found, HotKey, Kept, MOST_ROWS};
+use fpbtree_engine::hot::rows::{Found, HotKey, HotRows, Kept, MOST_ROWS, Stamp};
 use fpbtree_engine::scan::Direction;
-use fpbtree_engine::store::Block;
+use fpbtree_engine::store::{Block, Mode, PageStore};
 use pgrx::pg_sys::{IndexScanDescData, SnapshotType};
 
 use super::{Searched, State};
 use crate::{hot_rows, options, server};
 
+/// How many lookups asked in vain take the time that one answer spares: of a descent, and less if the leaf is pinned.
+const WORTH_OF_ROWS: i32 = 4;
+const WORTH_OF_A_LEAF: i32 = 2;
+
 /// What a scan has to do with the cache of hot keys.
 pub struct Hot {
     /// What the index is known by there, or that the scan may not use it. Unknown until it would.
     owner: Option<Option<u64>>,
+    /// Whether the cache was asked last time.
+    is_asked: bool,
     stage: Stage,
 }
 
@@ -30,37 +36,73 @@ enum Stage {
 impl Hot {
     /// Nothing yet.
     pub fn new() -> Hot {
-        Hot { owner: None, stage: Stage::None }
+        Hot { owner: None, is_asked: false, stage: Stage::None }
     }
 }
 
 impl<K: Searched> State<K> {
+    /// At a rescan: has fetched what the scan is likely to ask for first.
+    #[inline]
+    pub(super) fn foresee_hot(&self) {
+        if let (true, Some(Some(owner)), Some(cache)) = (self.hot.is_asked, self.hot.owner, hot_rows::cache())
+            && let Some(lane) = K::one_lane(&self.search)
+        {
+            cache.prefetch(HotKey { owner, lane });
+        }
+    }
+
     /// At the start of a scan: takes the rows of the one key that is looked up, if they are known.
     #[inline]
     pub(super) unsafe fn find_hot(&mut self, scan: &IndexScanDescData) -> bool {
         self.hot.stage = Stage::None;
         let Some(cache) = hot_rows::cache() else { return false };
-        if scan.xs_want_itup || self.cursor.direction() != Direction::Forward {
+        if self.cursor.direction() != Direction::Forward {
             return false;
         }
         let Some(lane) = K::one_lane(&self.search) else { return false };
         // SAFETY: as `amgettuple`.
         let Some(owner) = (unsafe { self.hot_owner(scan) }) else { return false };
         let key = HotKey { owner, lane };
-        let Some(found) = self.store.descents().ask_for_rows(|| cache.find(key)) else { return false };
-        let Found::Rows(rows, count) = found else {
-            self.hot.stage = Stage::Missed(key);
-            self.store.ask_for_stamp();
-            return false;
+        let worth = if scan.xs_want_itup { WORTH_OF_A_LEAF } else { WORTH_OF_ROWS };
+        let found = self.store.descents().ask_for_rows(worth, || cache.find(key));
+        self.hot.is_asked = found.is_some();
+        let Some(found) = found else { return false };
+        let rows = match found {
+            // SAFETY: as `amgettuple`.
+            Found::Rows(rows, count, leaf) if unsafe { !scan.xs_want_itup || self.pin_hot(cache, key, leaf) } => {
+                (rows, count)
+            }
+            _ => {
+                self.hot.stage = Stage::Missed(key);
+                self.store.ask_for_stamp();
+                return false;
+            }
         };
         self.hot.stage = Stage::Found(key);
-        self.matches.set_rows(&rows[..count]);
+        let rows = &rows.0[..rows.1];
+        K::set_rows(&mut self.matches, key.lane, rows);
         self.cursor.end();
         (self.positioned, self.at) = (true, 0);
         // They were in the table when they were kept, and nobody cuts a table off that an entry still points to.
-        let farthest = rows[..count].iter().map(|row| row.block()).max().unwrap_or(0);
+        let farthest = rows.iter().map(|row| row.block()).max().unwrap_or(0);
         self.heap_blocks = self.heap_blocks.max(farthest.saturating_add(1));
         true
+    }
+
+    /// Pins the leaf that has the rows, which holds VACUUM off them while an index-only scan takes them for visible (I6).
+    /// `false` if the leaf has changed since: under its lock nobody is about to change it.
+    #[inline]
+    unsafe fn pin_hot(&mut self, cache: &HotRows<'_>, key: HotKey, leaf: Stamp) -> bool {
+        let pin = self.store.expect(self.store.pin(leaf.block()));
+        self.store.lock(pin, Mode::Share);
+        let is_current = cache.is_current(key.owner, leaf);
+        self.store.unlock(pin);
+        if is_current {
+            (self.pin, self.block) = (pin, leaf.block());
+        } else {
+            self.store.unpin(pin);
+        }
+        is_current
     }
 
     /// What the index's hot keys are known by, if the scan may use them.

@@ -60,6 +60,10 @@ trait Searched: Keyed {
         None
     }
 
+    /// Makes matches of rows of [one lane](Self::one_lane).
+    #[inline(always)]
+    fn set_rows(_matches: &mut Matches<Self>, _lane: u128, _rows: &[Tail]) {}
+
     /// Forms the tuple of a match without the guard: it does not panic. None if [`form`](Self::form) is to do it.
     ///
     /// # Safety
@@ -220,6 +224,7 @@ pub unsafe extern "C-unwind" fn amrescan(
             state.positioned = false;
             let keys = core::slice::from_raw_parts((*scan).keyData, (*scan).numberOfKeys as usize);
             K::select(&mut state.search, (*scan).indexRelation, if (*scan).numberOfKeys > 0 { keys } else { &[] });
+            state.foresee_hot();
         });
     }
 }
