@@ -1,6 +1,7 @@
 //! The engine measured without PostgreSQL. `fpbtree-lab FIGURE [NAME=NUMBER …]` prints one table; without arguments,
 //! the list of figures. Run it on a machine that does nothing else.
 
+mod disk_search;
 mod kiss;
 mod modular;
 mod sort;
@@ -11,7 +12,8 @@ use std::process::ExitCode;
 /// A figure's name, what it shows, and what prints it.
 type Figure = (&'static str, &'static str, fn(&Arguments));
 
-const FIGURES: [Figure; 3] = [
+const FIGURES: [Figure; 4] = [
+    ("disk-search", "searches in trees of pages, page size by page size (pairs=10000000)", disk_search::run),
     ("kiss", "lookups in the KISS-tree against adaptive radix trees and BTreeMap (keys=16000000)", kiss::run),
     ("modular", "modular B+-tree against BTreeMap and Abseil's B-tree (pairs=16000000)", modular::run),
     ("sort", "the sort of builds against the standard library's (rows=10000000)", sort::run),

@@ -1,0 +1,6 @@
+//! Trees of pages.
+
+pub mod first;
+pub mod micro;
+pub mod sorted;
+pub mod tree;
