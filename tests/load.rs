@@ -8,7 +8,7 @@ use common::long::{self, LongBed, Row, Taste, Value};
 use common::*;
 use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Entry, Geometry, Meta, Page, PageMut, Ranges};
+use fpbtree_engine::page::{Entry, Geometry, KeySpace, Meta, Page, PageMut, Ranges};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Block, NO_BLOCK, PageBytes, PageStore};
 use fpbtree_engine::tree::load::{Leaves, Loader, PartPages};
@@ -100,7 +100,7 @@ fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tail)], places: &[
     // SAFETY: just initialised.
     let loader = unsafe { memory.assume_init_mut() };
     for (low, block) in of_parts.iter().flat_map(|(_, leaves)| leaves) {
-        loader.add_leaf(&geometry, (), (low, *block), behind, &mut write);
+        loader.add_leaf(&geometry, (), &L::downlink(low, *block), behind, &mut write);
     }
     loader.finish(&geometry, (), &mut write);
     let model = entries.iter().map(|&(lane, tail)| Key::new(lane, tail)).collect();
