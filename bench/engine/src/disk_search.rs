@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use fpbtree_engine::store::PAGE_SIZE;
+use fpbtree_lab::disk::cache_first::{CacheFirst, optimal_width};
 use fpbtree_lab::disk::first::DiskFirst;
 use fpbtree_lab::disk::micro::{Layout, MicroPage};
 use fpbtree_lab::disk::sorted::SortedPage;
@@ -61,9 +62,13 @@ fn trees(page_size: usize, pairs: &[Pair], latency: Latency) -> Vec<Searched> {
     let sorted: Tree<SortedPage<Binary>> = Tree::load(pool(), SortedPage::new(page_size), pairs, FILL);
     let layout = Layout::best(page_size, t1, t_next).expect("room for a micro-index");
     let micro: Tree<MicroPage<Binary>> = Tree::load(pool(), MicroPage::new(layout), pairs, FILL);
+    let mut cache_first: CacheFirst<Binary> =
+        CacheFirst::load(pairs, FILL, pool(), optimal_width(page_size, t1, t_next));
+    let pages = cache_first.pool().pages();
     let mut trees: Vec<Searched> = vec![
         searched("disk-optimised, binary search", sorted.pool().pages(), sorted),
         searched("micro-indexing", micro.pool().pages(), micro),
+        searched("cache-first fpB+-tree", pages, cache_first),
     ];
     if page_size == PAGE_SIZE {
         let mut first = DiskFirst::load(pool(), pairs, (FILL * 100.0) as usize);

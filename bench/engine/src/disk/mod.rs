@@ -1,5 +1,6 @@
 //! Trees of pages.
 
+pub mod cache_first;
 pub mod first;
 pub mod micro;
 pub mod sorted;
