@@ -31,16 +31,16 @@ sub cancelled
 }
 
 # Build.
-cancelled('create index', '60ms', 'CREATE INDEX big_v ON big USING fpbtree (v)');
+cancelled('create index', '40ms', 'CREATE INDEX big_v ON big USING fpbtree (v)');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 'big_v'}), '0', 'create index: nothing is left');
-cancelled('build with little memory', '150ms', 'CREATE INDEX big_v ON big USING fpbtree (v)', "SET maintenance_work_mem = '1MB';\n");
+cancelled('build with little memory', '80ms', 'CREATE INDEX big_v ON big USING fpbtree (v)', "SET maintenance_work_mem = '1MB';\n");
 my (undef, undef, $limited) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSET maintenance_work_mem = '1MB';\nSET temp_file_limit = '1MB';\nCREATE INDEX big_v ON big USING fpbtree (v)");
 like($limited, qr/ERROR:  53400/, 'a build keeps to temp_file_limit');
-cancelled('create index concurrently', '60ms', 'CREATE INDEX CONCURRENTLY big_v ON big USING fpbtree (v)');
+cancelled('create index concurrently', '40ms', 'CREATE INDEX CONCURRENTLY big_v ON big USING fpbtree (v)');
 is($node->safe_psql('postgres', q{SELECT indisvalid FROM pg_index WHERE indexrelid = 'big_v'::regclass}), 'f', 'create index concurrently: an invalid index is left, as of btree');
 $node->safe_psql('postgres', 'DROP INDEX big_v');
 $node->safe_psql('postgres', 'CREATE INDEX big_v ON big USING fpbtree (v)');
-cancelled('reindex', '60ms', 'REINDEX INDEX big_v');
+cancelled('reindex', '40ms', 'REINDEX INDEX big_v');
 is_sound($node, 'after cancelled builds', 'big_v');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_ls_tmpdir()}), '0', 'no temporary files are left');
 

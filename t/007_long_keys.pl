@@ -81,23 +81,23 @@ answers_alike($node, 'filled again', @queries);
 # Builds that are cancelled leave nothing.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE big (id int, v text COLLATE "C", w text);
-INSERT INTO big SELECT i, 'https://www.example.com/' || md5(i::text), md5(i::text) FROM generate_series(1, 200000) i;
+INSERT INTO big SELECT i, 'https://www.example.com/' || md5(i::text), md5(i::text) FROM generate_series(1, 600000) i;
 SQL
 for my $statement ('CREATE INDEX big_v ON big USING fpbtree (v)', 'CREATE INDEX big_v ON big USING fpbtree (w COLLATE "en-x-icu")',
 	'CREATE UNIQUE INDEX big_v ON big USING fpbtree (v) INCLUDE (w)', "SET maintenance_work_mem = '1MB'; CREATE INDEX big_v ON big USING fpbtree (w, v)")
 {
-	my ($status, undef, $err) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSET client_min_messages = warning; SET statement_timeout = '60ms'; $statement");
+	my ($status, undef, $err) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSET client_min_messages = warning; SET statement_timeout = '40ms'; $statement");
 	is($err, "psql:<stdin>:2: ERROR:  57014", "cancelled: $statement");
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 'big_v'}), '0', 'nothing is left');
 }
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_ls_tmpdir()}), '0', 'no temporary files are left');
 $node->safe_psql('postgres', q{SET maintenance_work_mem = '1MB'; CREATE INDEX big_v ON big USING fpbtree (v)});
-my ($status, undef, $err) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSET statement_timeout = '60ms'; REINDEX INDEX big_v");
+my ($status, undef, $err) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSET statement_timeout = '40ms'; REINDEX INDEX big_v");
 like($err, qr/ERROR:  57014/, 'reindex: cancelled');
 is_sound($node, 'after cancelled builds', 'big_v');
 $node->psql('postgres', "SET statement_timeout = '100ms'; INSERT INTO big SELECT i, 'https://www.example.com/x' || md5(i::text) FROM generate_series(1, 200000) i");
 $node->psql('postgres', "SET statement_timeout = '100ms'; SELECT count(*) FROM big a JOIN generate_series(1, 100) g ON a.v > 'https://www.example.com/' || g");
-is($node->safe_psql('postgres', 'SELECT count(*) FROM big'), '200000', 'a cancelled insert leaves no row');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM big'), '600000', 'a cancelled insert leaves no row');
 is_sound($node, 'after cancelled inserts', 'big_v');
 $node->safe_psql('postgres', 'VACUUM big');
 is_sound($node, 'their remains vacuumed', 'big_v');

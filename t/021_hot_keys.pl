@@ -114,15 +114,15 @@ is(counts("$dying; $dying; $dying", 'dying_k'), '1 2 0 0', 'it is forgotten, and
 # An index-only scan whose rows come from there holds VACUUM off their leaf as any other does: until it is over, no row that
 # it has not returned yet becomes another.
 $primary->safe_psql('postgres', 'CREATE TABLE pinned (k int) WITH (autovacuum_enabled = off); CREATE INDEX pinned_k ON pinned USING fpbtree (k);
-	INSERT INTO pinned SELECT i / 2 FROM generate_series(1, 300) i; VACUUM ANALYZE pinned; DELETE FROM pinned WHERE k = 100');
+	INSERT INTO pinned SELECT i / 2 FROM generate_series(1, 6000) i; VACUUM ANALYZE pinned; DELETE FROM pinned WHERE k = 100');
 my $vacuumed = PostgreSQL::Test::Utils::tempdir . '/vacuumed';
 my $vacuum = join ' ', 'psql', '-XAtq', '-h', $primary->host, '-p', $primary->port, '-c', '"VACUUM pinned"', 'postgres', ">$vacuumed", '2>&1', '&';
-is($primary->safe_psql('postgres', <<"SQL"), "50\n50\n50\n50\n1 1 0 0\n50\nBufferPin\n50", 'VACUUM waits for an index-only scan');
+is($primary->safe_psql('postgres', <<"SQL"), "2500\n2500\n2500\n2500\n1 1 0 0\n2500\nBufferPin\n2500", 'VACUUM waits for an index-only scan');
 SET enable_seqscan = off; SET enable_bitmapscan = off;
-SELECT k FROM pinned WHERE k = 50; SELECT k FROM pinned WHERE k = 50;
+SELECT k FROM pinned WHERE k = 2500; SELECT k FROM pinned WHERE k = 2500;
 SELECT counts('pinned_k');
 BEGIN;
-DECLARE c CURSOR FOR SELECT k FROM pinned WHERE k = 50;
+DECLARE c CURSOR FOR SELECT k FROM pinned WHERE k = 2500;
 FETCH 1 FROM c;
 \\! $vacuum
 DO \$\$
@@ -139,6 +139,33 @@ COMMIT;
 SQL
 $primary->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE query = 'VACUUM pinned' AND state = 'active')") or die 'VACUUM hangs';
 is(slurp_file($vacuumed), '', 'and goes on then');
+
+# What such a scan returns is what was stored, to the bit: zeros of both signs, NULLs, extremes, columns in either order.
+$primary->safe_psql('postgres', <<'SQL');
+CREATE TABLE stored (id serial, f float8, d date, u uuid, a int4, b int8, c bool) WITH (autovacuum_enabled = off);
+INSERT INTO stored (f, d, u, a, b, c)
+	SELECT f, d, u, a, b, c FROM unnest('{0,-0,1.5,NaN,-Infinity,5e-324}'::float8[], '{infinity,-infinity,2000-01-01,4713-01-01 BC}'::date[],
+		'{00000000-0000-0000-0000-000000000000,ffffffff-ffff-ffff-ffff-ffffffffffff}'::uuid[], '{1,1,-2147483648,NULL,2147483647}'::int[],
+		'{7,NULL,-9223372036854775808,NULL,1}'::int8[], '{t,f,NULL}'::bool[]) x(f, d, u, a, b, c);
+CREATE INDEX stored_f ON stored USING fpbtree (f); CREATE INDEX stored_f_desc ON stored USING fpbtree (f DESC);
+CREATE INDEX stored_d ON stored USING fpbtree (d DESC); CREATE INDEX stored_u ON stored USING fpbtree (u DESC);
+CREATE INDEX stored_ab ON stored USING fpbtree (a DESC, b NULLS FIRST, c); CREATE INDEX stored_ba ON stored USING fpbtree (b, a);
+VACUUM ANALYZE stored;
+SQL
+my @stored = qw(stored_f stored_f_desc stored_d stored_u stored_ab stored_ba);
+my $stored = join '', map { "SELECT $_;\n" } (
+	(map { "f FROM stored WHERE f = '$_'" } qw(0 1.5 NaN -Infinity 5e-324)), (map { "d FROM stored WHERE d = '$_'" } 'infinity', '-infinity', '2000-01-01', '4713-01-01 BC'),
+	(map { "u FROM stored WHERE u = '$_'" } '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'),
+	'a, b, c FROM stored WHERE a = 1 AND b = 7 AND c', 'a, b, c FROM stored WHERE a = 1 AND b IS NULL AND NOT c', 'a, b, c FROM stored WHERE a IS NULL AND b IS NULL AND c IS NULL',
+	'b, a FROM stored WHERE b IS NULL AND a = 1', 'b, a FROM stored WHERE a = -2147483648 AND b = -9223372036854775808', 'b, a FROM stored WHERE b = 1 AND a = 2147483647');
+my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET extra_float_digits = 3; ';
+my @answers = map { $primary->safe_psql('postgres', $by_index . $stored) } 1 .. 3;
+my $asked = $primary->safe_psql('postgres', $by_index . "SELECT FROM fpbtree_stat_hot_reset(i::regclass) FROM unnest('{@{[join ',', @stored]}}'::text[]) i;\n" =~ s/SELECT FROM fpb/SELECT fpb/r . $stored
+	  . "SELECT sum(key_hits) >= 17, sum(key_misses) FROM unnest('{@{[join ',', @stored]}}'::regclass[]) i, fpbtree_stat_hot(i)");
+like($asked, qr/\nt\|0$/, 'all of these are from the cache');
+push @answers, $primary->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SET extra_float_digits = 3; $stored");
+is_deeply(\@answers, [ ($answers[3]) x 4 ], 'as it was stored');
+like($answers[0], qr/^(0\n-0|-0\n0)\n/, 'zeros of both signs');
 
 # Copies of a database, and ways there and back, have the same pages in other files.
 $primary->safe_psql('postgres', q{CREATE TABLESPACE elsewhere LOCATION ''});

@@ -17,9 +17,10 @@ const PLACES: usize = 4;
 const PRICE_OF_A_MISS: i32 = 8;
 const MOST_CREDIT: i32 = 64;
 const REST: u32 = 1 << 13;
-/// The cache of hot keys is given more time, as it learns them one by one, and rests longer and longer while it knows
-/// hardly any, but no longer than so many times.
+/// The cache of hot keys is given more time, as it learns them one by one. It rests longer each time, up to a limit, until
+/// it has earned as much again.
 const ROWS_CREDIT: i32 = 1 << 13;
+const MOST_ROWS_CREDIT: i32 = 2 * ROWS_CREDIT;
 const MOST_ROWS_REST: u32 = 4 * REST;
 /// Of so many finds, one reads the page the ordinary way: only that raises its buffer's usage count.
 const ORDINARY_READ_EVERY: u32 = 64;
@@ -189,7 +190,7 @@ impl Place {
     }
 
     /// What the cache of hot keys says of a lookup's key; it is worth the time that so many asked in vain take. It is not
-    /// asked for a while if it knew hardly any.
+    /// asked for a while if it knew hardly any. `ask` does not come back to this module.
     #[inline]
     pub fn ask_for_rows(&self, worth: i32, ask: impl FnOnce() -> HotFound) -> Option<HotFound> {
         let cache = self.cache(caches())?;
@@ -209,8 +210,8 @@ impl Place {
         if cache.rows_credit < 0 {
             (cache.rows_credit, cache.rows_rest) = (ROWS_CREDIT, cache.next_rows_rest);
             cache.next_rows_rest = (2 * cache.next_rows_rest).min(MOST_ROWS_REST);
-        } else if cache.rows_credit > ROWS_CREDIT {
-            (cache.rows_credit, cache.next_rows_rest) = (ROWS_CREDIT, REST);
+        } else if cache.rows_credit > MOST_ROWS_CREDIT {
+            (cache.rows_credit, cache.next_rows_rest) = (MOST_ROWS_CREDIT, REST);
         }
         Some(found)
     }

@@ -64,22 +64,21 @@ impl<K: Searched> State<K> {
         let Some(owner) = (unsafe { self.hot_owner(scan) }) else { return false };
         let key = HotKey { owner, lane };
         let worth = if scan.xs_want_itup { WORTH_OF_A_LEAF } else { WORTH_OF_ROWS };
-        let found = self.store.descents().ask_for_rows(worth, || cache.find(key));
+        let place = self.store.descents();
+        let found = place.ask_for_rows(worth, || match cache.find(key) {
+            // SAFETY: as `amgettuple`.
+            Found::Rows(.., leaf) if scan.xs_want_itup && unsafe { !self.pin_hot(cache, key, leaf) } => Found::Stale,
+            found => found,
+        });
         self.hot.is_asked = found.is_some();
         let Some(found) = found else { return false };
-        let rows = match found {
-            // SAFETY: as `amgettuple`.
-            Found::Rows(rows, count, leaf) if unsafe { !scan.xs_want_itup || self.pin_hot(cache, key, leaf) } => {
-                (rows, count)
-            }
-            _ => {
-                self.hot.stage = Stage::Missed(key);
-                self.store.ask_for_stamp();
-                return false;
-            }
+        let Found::Rows(rows, count, _) = found else {
+            self.hot.stage = Stage::Missed(key);
+            self.store.ask_for_stamp();
+            return false;
         };
         self.hot.stage = Stage::Found(key);
-        let rows = &rows.0[..rows.1];
+        let rows = &rows[..count];
         K::set_rows(&mut self.matches, key.lane, rows);
         self.cursor.end();
         (self.positioned, self.at) = (true, 0);
