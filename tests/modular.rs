@@ -153,7 +153,7 @@ proptest! {
 
     #[test]
     fn a_full_one_stays_as_it_was(steps in proptest::collection::vec(step(), 1..1500)) {
-        compare_all(&steps, 6 << 10);
+        compare_all(&steps, 8 << 10);
     }
 
     #[test]

@@ -12,10 +12,15 @@ use std::process::ExitCode;
 /// A figure's name, what it shows, and what prints it.
 type Figure = (&'static str, &'static str, fn(&Arguments));
 
-const FIGURES: [Figure; 4] = [
+const FIGURES: [Figure; 5] = [
     ("disk-search", "searches in trees of pages, page size by page size (pairs=10000000)", disk_search::run),
     ("kiss", "lookups in the KISS-tree against adaptive radix trees and BTreeMap (keys=16000000)", kiss::run),
     ("modular", "modular B+-tree against BTreeMap and Abseil's B-tree (pairs=16000000)", modular::run),
+    (
+        "modular-selections",
+        "modules of the modular B+-tree against each other (pairs=16000000)",
+        modular::run_selections,
+    ),
     ("sort", "the sort of builds against the standard library's (rows=10000000)", sort::run),
 ];
 
@@ -40,7 +45,7 @@ fn main() -> ExitCode {
     let (Some((.., run)), Some(arguments)) = (wanted, Arguments::parse(words)) else {
         eprintln!("usage: fpbtree-lab FIGURE [NAME=NUMBER ...]");
         for (name, shows, _) in FIGURES {
-            eprintln!("  {name:<10} {shows}");
+            eprintln!("  {name:<20} {shows}");
         }
         return ExitCode::from(2);
     };

@@ -2,8 +2,11 @@
 //! then the last quarter is inserted, random keys of all are found, and the first quarter is removed.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
-use fpbtree_engine::hot::modular::{Best, Modules, Tree};
+use fpbtree_engine::hot::modular::{
+    Best, Binary, Interpolation, Linear, Module, Modules, Order, Prefetch, Sentinels, Sorted, Tree, Unsorted,
+};
 use memmap2::MmapMut;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
 
@@ -136,10 +139,60 @@ const MAPS: &[(&str, New)] = &[
     ("absl::btree_map", boxed::<Abseil>),
 ];
 
+/// A level of nodes of so many bytes, of which all is prefetched, or the keys alone.
+struct Level<O, const SIZE: usize, const ALL: bool>(PhantomData<O>);
+
+impl<O: Order, const SIZE: usize, const ALL: bool> Module for Level<O, SIZE, ALL> {
+    type Order = O;
+    const SIZE: usize = SIZE;
+    const PREFETCH: Prefetch = if ALL { Prefetch::Node } else { Prefetch::Keys };
+    const LARGE_PAGES: bool = true;
+}
+
+/// A selection of modules.
+struct Selected<Leaf, Inner, Root>(PhantomData<(Leaf, Inner, Root)>);
+
+impl<Leaf: Module, Inner: Module, Root: Module> Modules for Selected<Leaf, Inner, Root> {
+    type Leaf = Leaf;
+    type Inner = Inner;
+    type Root = Root;
+}
+
+type Leaves<const SIZE: usize> = Level<Unsorted, SIZE, true>;
+type Inners<const SIZE: usize> = Level<Sorted<Sentinels<Linear>>, SIZE, true>;
+type Roots<const SIZE: usize> = Level<Sorted<Sentinels<Interpolation>>, SIZE, false>;
+type With<Leaf = Leaves<1024>, Inner = Inners<2048>, Root = Roots<262_144>> = Modular<Selected<Leaf, Inner, Root>>;
+
+/// Selections of modules, the default one first; of the others, how they differ from it.
+const SELECTIONS: &[(&str, New)] = &[
+    ("leaf 1 KB, inner 2 KB, root 256 KB", boxed::<Modular<Best>>),
+    ("leaf 512 B", boxed::<With<Leaves<512>>>),
+    ("leaf 2 KB", boxed::<With<Leaves<2048>>>),
+    ("leaf, only keys prefetched", boxed::<With<Level<Unsorted, 1024, false>>>),
+    ("leaf sorted", boxed::<With<Level<Sorted<Linear>, 1024, true>>>),
+    ("inner 1 KB", boxed::<With<Leaves<1024>, Inners<1024>>>),
+    ("inner 4 KB", boxed::<With<Leaves<1024>, Inners<4096>>>),
+    ("inner, only keys prefetched", boxed::<With<Leaves<1024>, Level<Sorted<Sentinels<Linear>>, 2048, false>>>),
+    ("inner, binary search", boxed::<With<Leaves<1024>, Level<Sorted<Binary>, 2048, true>>>),
+    ("inner without sentinels", boxed::<With<Leaves<1024>, Level<Sorted<Linear>, 2048, true>>>),
+    ("root 64 KB", boxed::<With<Leaves<1024>, Inners<2048>, Roots<65_536>>>),
+    ("root 1 MB", boxed::<With<Leaves<1024>, Inners<2048>, Roots<1_048_576>>>),
+];
+
 /// Turns the maps take in a phase, so that what else the machine does hits all of them.
 const TURNS: usize = 40;
 
+/// Prints the default selection of modules beside `BTreeMap` and Abseil's tree.
 pub fn run(arguments: &Arguments) {
+    compare(arguments, MAPS);
+}
+
+/// Prints selections of modules side by side (Sasaki and Araki, §4.2).
+pub fn run_selections(arguments: &Arguments) {
+    compare(arguments, SELECTIONS);
+}
+
+fn compare(arguments: &Arguments, compared: &[(&str, New)]) {
     let pairs = arguments.get("pairs", 16_000_000);
     let mut rng = StdRng::seed_from_u64(pairs as u64);
     let keys: Vec<u64> = (0..pairs).map(|_| rng.random()).collect();
@@ -148,7 +201,7 @@ pub fn run(arguments: &Arguments) {
     let (wanted, _) = shuffled.partial_shuffle(&mut rng, quarter);
     let (loaded, added) = keys.split_at(pairs - quarter);
 
-    let mut maps: Vec<_> = MAPS.iter().map(|(_, new)| new(pairs)).collect();
+    let mut maps: Vec<_> = compared.iter().map(|(_, new)| new(pairs)).collect();
     maps.iter_mut().for_each(|map| map.insert(loaded));
     let insert = phase(&mut maps, added, |map, keys| map.insert(keys));
     let find = phase(&mut maps, wanted, |map, keys| {
@@ -157,7 +210,7 @@ pub fn run(arguments: &Arguments) {
     let remove = phase(&mut maps, &keys[..quarter], |map, keys| assert_eq!(map.remove(keys), keys.len()));
 
     println!("{pairs} random pairs u64 -> u64, one thread, millions a second");
-    print(MAPS.iter().map(|(name, _)| *name), &[("find", find), ("insert", insert), ("remove", remove)]);
+    print(compared.iter().map(|(name, _)| *name), &[("find", find), ("insert", insert), ("remove", remove)]);
 }
 
 /// The throughput of every map, turn by turn, in doing `work` for all keys.
