@@ -38,6 +38,7 @@ fn history<L: Lane>(random: &mut StdRng, operations: usize, hints: bool) -> (Bed
                 bed.vacuum(|tail| doomed.contains(&tail.position()));
             }
             2 if hints => hint_some(&bed, random),
+            59 => bed.cut_off(),
             3..20 => bed.insert(key((at / 2) as u128, at as u64)),
             20..30 => bed.insert(some_key(random, 3)),
             _ => bed.insert(some_key(random, 1 << 30)),

@@ -444,6 +444,10 @@ impl<C: Case> PageStore for Busy<C> {
         self.store.pin(block)
     }
 
+    fn pin_likely(&self, block: Block) -> Result<Option<Pin>> {
+        if block < self.store.block_count() { self.pin(block).map(Some) } else { Ok(None) }
+    }
+
     fn unpin(&self, pin: Pin) {
         self.pins.set(self.pins.get() - 1);
         self.store.unpin(pin);

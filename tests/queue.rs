@@ -5,9 +5,10 @@ mod common;
 use common::long::{self, LongBed, TINY_KEY, Taste, Value};
 use common::*;
 use fpbtree_engine::key::digit::{DigitKind, DigitShape};
-use fpbtree_engine::key::{Key, Lane};
+use fpbtree_engine::key::{Key, Lane, Tail};
 use fpbtree_engine::page::Geometry;
 use fpbtree_engine::store::memory::{Form, MemoryStore};
+use fpbtree_engine::store::{Block, PageStore};
 use std::collections::BTreeSet;
 
 /// Where new keys come in.
@@ -78,6 +79,36 @@ fn a_branch_folds_from_its_top() {
     bed.check();
     let census = bed.tree().census().expect("the tree can be counted");
     assert!(census.inner_pages < 15, "{} inner pages for {} leaves", census.inner_pages, census.leaf_pages);
+}
+
+#[test]
+fn the_free_end_of_the_file_is_cut_off() {
+    let mut bed = Bed::<u32>::new(normal::<u32>(), 3000);
+    let tail = |bed: &Bed<u32>, most| bed.tree().tail(most, &mut |_| true).expect("the pages can be read");
+    let last = |bed: &Bed<u32>| tail(bed, Block::MAX).free();
+    (0..200_000).for_each(|row| bed.insert(key(row.into(), row)));
+    let grown = bed.store.block_count();
+    assert_eq!(last(&bed), 0);
+    bed.vacuum(|tail| tail.block() >= 20);
+    let free = last(&bed);
+    assert!(free > grown / 2, "{free} of {grown}");
+    assert!((1..=7).contains(&tail(&bed, 7).free()));
+    assert!(bed.tree().tail(grown, &mut |block| block > grown - 5).expect("the pages can be read").free() <= 4);
+    bed.cut_off();
+    assert_eq!((bed.store.block_count(), last(&bed)), (grown - free, 0));
+    bed.check();
+    // Where leaves were seen, and where the last row went, there is nothing now; and then nothing but zeros.
+    for lost in [0, 1000] {
+        let lost: Vec<_> = (0..lost).map(|_| bed.store.allocate().expect("a page")).collect();
+        lost.iter().for_each(|&page| bed.tree().release(page));
+        for lane in (0..200_000).step_by(31) {
+            let leaf = bed.tree().leaf_for(Key::new(lane, Tail::MIN)).expect("the tree is sound");
+            bed.tree().release(leaf);
+        }
+        lost.iter().for_each(|&page| bed.store.free(bed.store.block(page)));
+        (2_000 + lost.len() as u64..200_000).step_by(97).for_each(|row| bed.insert(key(row.into(), row)));
+        bed.check();
+    }
 }
 
 #[test]

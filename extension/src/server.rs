@@ -5,7 +5,7 @@
 //! destructor it needs**. Everything on the hot path, everything that waits or runs user code, and everything that
 //! raises is declared here; the rest is called through `pgrx::pg_sys`.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::fmt;
 
 use pgrx::pg_sys::{
@@ -81,6 +81,10 @@ pub mod raw {
         pub fn GetFreeIndexPage(rel: Relation) -> BlockNumber;
         pub fn RecordFreeIndexPage(rel: Relation, block: BlockNumber);
         pub fn IndexFreeSpaceMapVacuum(rel: Relation);
+        pub fn RelationTruncate(rel: Relation, blocks: BlockNumber);
+        pub fn ConditionalLockRelation(rel: Relation, mode: LOCKMODE) -> bool;
+        pub fn LockHasWaitersRelation(rel: Relation, mode: LOCKMODE) -> bool;
+        pub fn UnlockRelation(rel: Relation, mode: LOCKMODE);
 
         // The log.
         pub fn XLogBeginInsert();
@@ -160,6 +164,8 @@ pub mod raw {
 
         // Waiting for other processes.
         pub fn ConditionVariableSleep(variable: *mut pg_sys::ConditionVariable, wait_event: u32);
+        pub fn WaitLatch(latch: *mut pg_sys::Latch, events: c_int, timeout: c_long, wait_event: u32) -> c_int;
+        pub fn ResetLatch(latch: *mut pg_sys::Latch);
 
         // Memory and functions.
         pub fn palloc(size: Size) -> *mut c_void;
@@ -375,6 +381,45 @@ pub fn check_for_interrupts() {
             raw::ProcessInterrupts();
         }
     }
+}
+
+/// Waits so many milliseconds, or less if there is something to attend to.
+pub fn sleep(milliseconds: i64, wait_event: u32) {
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    // SAFETY: this process's own latch.
+    unsafe {
+        raw::WaitLatch(pg_sys::MyLatch, events as c_int, milliseconds, wait_event);
+        raw::ResetLatch(pg_sys::MyLatch);
+    }
+    check_for_interrupts();
+}
+
+/// Whether VACUUM may make the file of an index shorter: not where the table's files keep their length, and not with a parallel
+/// VACUUM, which cannot take a transaction id for the lock.
+///
+/// # Safety
+/// An open index whose table is locked.
+pub unsafe fn may_truncate(rel: Relation) -> bool {
+    // SAFETY: by this function's contract. A table's options, if it has any, are the server's own.
+    unsafe {
+        let table = raw::table_open((*(*rel).rd_index).indrelid, pg_sys::NoLock as LOCKMODE);
+        let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>();
+        let is_wanted = truncation_is_wanted(options.as_ref());
+        raw::table_close(table, pg_sys::NoLock as LOCKMODE);
+        is_wanted && !pg_sys::IsInParallelMode() && !old_snapshots_expire()
+    }
+}
+
+#[cfg(not(feature = "pg18"))]
+fn truncation_is_wanted(options: Option<&pg_sys::StdRdOptions>) -> bool {
+    options.is_none_or(|options| options.vacuum_truncate)
+}
+
+#[cfg(feature = "pg18")]
+fn truncation_is_wanted(options: Option<&pg_sys::StdRdOptions>) -> bool {
+    let given = options.filter(|options| options.vacuum_truncate_set).map(|options| options.vacuum_truncate);
+    // SAFETY: the server's own setting.
+    given.unwrap_or_else(|| unsafe { pg_sys::vacuum_truncate })
 }
 
 /// Whether redo compares pages with those that generic records left (`wal_consistency_checking`). It cannot tell hint

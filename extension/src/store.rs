@@ -364,15 +364,20 @@ impl PageStore for PgStore {
 
     #[inline]
     fn pin(&self, block: Block) -> Result<Buffer> {
+        self.pin_likely(block)?.ok_or(Error::Corrupt { block, what: "points beyond the end of the index" })
+    }
+
+    #[inline]
+    fn pin_likely(&self, block: Block) -> Result<Option<Buffer>> {
         let recalled = self.recall(block);
         if recalled.is_none() && !self.exists(block) {
-            return Err(Error::Corrupt { block, what: "points beyond the end of the index" });
+            return Ok(None);
         }
         let buffer = recalled.unwrap_or_else(|| self.read(block));
         if self.locked().iter().any(|slot| slot.get() == buffer) {
             return Err(Error::Corrupt { block, what: "is linked to where it cannot belong" });
         }
-        Ok(buffer)
+        Ok(Some(buffer))
     }
 
     #[inline]
@@ -560,16 +565,16 @@ impl PageStore for PgStore {
     }
 
     #[inline]
-    fn pin_seen(&self, seen: &Seen<Buffer>) -> Result<Buffer> {
+    fn pin_seen(&self, seen: &Seen<Buffer>) -> Result<Option<Buffer>> {
         // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
         unsafe {
             let is_likely = self.locked().is_empty() && !descents::is_ordinary_turn();
             if is_likely && raw::ReadRecentBuffer(server::locator(self.rel), MAIN_FORKNUM, seen.block, seen.pin) {
                 server::count_buffer_hit(self.rel);
-                return Ok(seen.pin);
+                return Ok(Some(seen.pin));
             }
         }
-        self.pin(seen.block)
+        self.pin_likely(seen.block)
     }
 
     fn note_leaf(&self, pin: Buffer, marks: Option<Marks>, stale: Option<&Seen<Buffer>>) {

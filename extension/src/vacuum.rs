@@ -7,20 +7,31 @@ use fpbtree_engine::page::KeySpace;
 use fpbtree_engine::scan::{Direction, Everything};
 use fpbtree_engine::store::{Block, PageStore, ROOT};
 use fpbtree_engine::tree::verify::BlockSet;
-use fpbtree_engine::tree::{Inquest, Tree};
-use pgrx::pg_guard;
+use fpbtree_engine::tree::{FileTail, Inquest, Tree};
 use pgrx::pg_sys::{self, IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVacuumInfo, Relation};
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_guard};
 
 use crate::ahead::{self, Counts, LeavesAhead};
 use crate::index::{Index, heap_tid};
 use crate::keys::{Keyed, tree, with_keys};
 use crate::memory::{allocate, free, free_array, zeroed_array};
-use crate::server::raw;
+use crate::server::{self, Name, raw};
 use crate::store::PgStore;
 
 /// Words of memory in which rows are asked about at a time: for each block of the index, and at most (2 MB).
 const WORDS_A_BLOCK: usize = 1024;
 const MOST_WORDS: usize = 1 << 18;
+
+/// So many free pages at the end of the file are left there, and so small a part of it: what the server leaves of tables.
+const MOST_TAIL_LEFT: Block = 1000;
+const LEAST_PART_CUT: Block = 16;
+/// Pages there that may be in use, one of each level.
+const MOST_KEPT: Block = 16;
+/// Pages asked for ahead there.
+const TAIL_AHEAD: Block = 32;
+/// How often the lock is asked for, and milliseconds between: a fifth of the time that a table is worth.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: i64 = 50;
 
 /// The `ambulkdelete` callback: one pass in key order, then a look at the pages it did not meet.
 #[pg_guard]
@@ -113,8 +124,8 @@ unsafe fn free_pages<K: KeySpace>(tree: Tree<'_, PgStore, K>, met: &BlockSet<'_>
     free
 }
 
-/// The `amvacuumcleanup` callback. Without a bulk delete there is nothing to clean up: deleted pages were given to the
-/// free space map at once.
+/// The `amvacuumcleanup` callback: deleted pages were given to the free space map at once, and those at the end of the file
+/// are given back to the system now.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amvacuumcleanup(
     info: *mut IndexVacuumInfo,
@@ -125,6 +136,7 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
         if (*info).analyze_only {
             return stats;
         }
+        let cut = cut_off_tail(&*info);
         if stats.is_null() {
             let stats = new_stats();
             (*stats).num_pages = PgStore::new((*info).index, core::ptr::null_mut()).block_count();
@@ -132,12 +144,83 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
             (*stats).estimated_count = true;
             return stats;
         }
+        (*stats).num_pages -= cut;
+        (*stats).pages_free = (*stats).pages_free.saturating_sub(cut);
+        (*stats).pages_deleted = (*stats).pages_free;
         if !(*info).estimated_count {
             // As btree: entries whose tuples were pruned meanwhile may make the count larger than the heap's.
             (*stats).num_index_tuples = (*stats).num_index_tuples.min((*info).num_heap_tuples);
         }
         stats
     }
+}
+
+/// Gives free pages at the end of the file back to the system, where they are worth keeping everybody out of the index for a
+/// moment, and nobody is in there (the server's `lazy_truncate_heap`). Nothing leads to them but hints, and those go by where
+/// the file ends. How many there were.
+unsafe fn cut_off_tail(info: &IndexVacuumInfo) -> Block {
+    let rel = info.index;
+    // SAFETY: an open index of ours that VACUUM has locked; the lock is given back, or by the server after an error.
+    unsafe {
+        let index = Index::of(rel);
+        with_keys!(index.shape.lane_kind(), K => {
+            let columns = K::columns(rel, &index);
+            let store = PgStore::for_changes(rel, &index);
+            let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
+            let is_worth = || tail(tree::<K>(&store, &index, &columns), worth + MOST_KEPT, false).free() >= worth;
+            if !(server::may_truncate(rel) && is_worth() && keep_out_others(rel)) {
+                return 0;
+            }
+            // Others may have been in there since.
+            let store = PgStore::for_changes(rel, &index);
+            let tree = tree::<K>(&store, &index, &columns);
+            let tail = tail(tree, Block::MAX, true);
+            let blocks = store.block_count();
+            let end = store.expect(tree.pack_tail(&tail));
+            if end < blocks {
+                raw::RelationTruncate(rel, end);
+            }
+            raw::UnlockRelation(rel, pg_sys::AccessExclusiveLock as i32);
+            if end < blocks {
+                let level = PgLogLevel::from(info.message_level as isize);
+                let name = Name(rel);
+                let message = format_args!("index \"{name}\": truncated {blocks} to {end} pages");
+                server::report(level, PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, None, None);
+            }
+            blocks - end
+        })
+    }
+}
+
+/// Looks at the file from its end, at so many pages at most; at fewer, if it `yields`, as soon as anybody waits for the index.
+unsafe fn tail<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileTail {
+    let rel = tree.store().relation();
+    let mut goes_on = |block: Block| {
+        if !block.is_multiple_of(TAIL_AHEAD) {
+            return true;
+        }
+        server::check_for_interrupts();
+        // SAFETY: an open index of ours, which is locked.
+        unsafe {
+            (block.saturating_sub(TAIL_AHEAD)..block).for_each(|block| _ = ahead::prefetch(rel, block));
+            !(yields && raw::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32))
+        }
+    };
+    tree.store().expect(tree.tail(most, &mut goes_on))
+}
+
+/// Locks an index against everybody, if that is possible soon.
+unsafe fn keep_out_others(rel: Relation) -> bool {
+    for _ in 0..LOCK_TRIES {
+        // SAFETY: an open index, and this process's own latch.
+        unsafe {
+            if raw::ConditionalLockRelation(rel, pg_sys::AccessExclusiveLock as i32) {
+                return true;
+            }
+            server::sleep(LOCK_PAUSE, pg_sys::WaitEventTimeout::WAIT_EVENT_VACUUM_TRUNCATE);
+        }
+    }
+    false
 }
 
 unsafe fn new_stats() -> *mut IndexBulkDeleteResult {

@@ -161,6 +161,19 @@ impl MemoryStore {
         self.unpin(pin);
     }
 
+    /// Cuts the file off behind so many pages, which nobody else uses meanwhile.
+    pub fn truncate(&self, blocks: Block) {
+        let cut = &self.frames[blocks as usize..self.count.swap(blocks, Ordering::SeqCst) as usize];
+        for frame in cut {
+            assert_eq!(frame.pins.load(Ordering::SeqCst), 0, "a page that is cut off is pinned");
+            // SAFETY: nobody uses the page.
+            unsafe { *frame.bytes.get() = [0; PAGE_SIZE] };
+        }
+        // SAFETY: as above.
+        let is_free = |block: Block| page::reusable(unsafe { &*self.frames[block as usize].bytes.get() });
+        self.free.lock().retain(|&block| block < blocks && is_free(block));
+    }
+
     /// A row is dead to everyone from now on: its entry may be removed whenever room is needed.
     pub fn bury(&self, row: Tail) {
         let mut dead = self.dead.lock();
@@ -333,6 +346,10 @@ impl PageStore for MemoryStore {
         }
         frame.pins.fetch_add(1, Ordering::SeqCst);
         Ok(Pin(block))
+    }
+
+    fn pin_likely(&self, block: Block) -> Result<Option<Pin>> {
+        if block < self.block_count() { self.pin(block).map(Some) } else { Ok(None) }
     }
 
     fn unpin(&self, pin: Pin) {

@@ -168,10 +168,12 @@ pub trait PageStore {
     fn seen_leaf(&self, _mark: u64) -> Option<Seen<Self::Pin>> {
         None
     }
-    /// Pins a page where it was seen last, or wherever it is.
+    /// [Pins](PageStore::pin) a page that is named by what was true once; `None` if the file has become shorter since.
+    fn pin_likely(&self, block: Block) -> Result<Option<Self::Pin>>;
+    /// The same where it was seen last, or wherever it is.
     #[inline]
-    fn pin_seen(&self, seen: &Seen<Self::Pin>) -> Result<Self::Pin> {
-        self.pin(seen.block)
+    fn pin_seen(&self, seen: &Seen<Self::Pin>) -> Result<Option<Self::Pin>> {
+        self.pin_likely(seen.block)
     }
     /// All places from one mark on and before another, or all from there on, belong to a leaf, which is pinned and locked;
     /// of none that is known where there are no such marks. `stale` is what [`seen_leaf`](PageStore::seen_leaf) said instead.

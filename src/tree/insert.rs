@@ -1,6 +1,6 @@
 //! Insertion, page splits and their repair.
 
-use super::{Arrival, Grip, Seek, Tree};
+use super::{Grip, Seek, Tree};
 use crate::change::{Change, Edit};
 use crate::key::long::Stored;
 use crate::key::{Lane, Tail};
@@ -57,14 +57,13 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, if that is
     /// it, without a descent (nbtree's `_bt_search_insert`, which looks at the last leaf alone).
     pub(super) fn writable_leaf(&self, key: K::Key<'_>) -> Result<S::Pin> {
-        if let Some(block) = self.store.likely_leaf() {
-            let pin = self.store.pin(block)?;
+        if let Some(block) = self.store.likely_leaf()
+            && let Some(pin) = self.store.pin_likely(block)?
+        {
             self.store.lock(pin, Mode::Exclusive);
-            let page = self.page(pin)?;
-            if matches!(Seek::At(key).arrival(&page, 0), Arrival::Here) && !page.is_incomplete() {
+            if self.as_likely_leaf(pin, Seek::At(key)).is_some_and(|page| !page.is_incomplete()) {
                 return Ok(pin);
             }
-            // However near the right page may be, it is not looked for along the links: it may also be far.
             self.release(pin);
         }
         self.writable_page(key, 0)

@@ -9,12 +9,14 @@ mod insert;
 mod joint;
 pub mod load;
 mod purge;
+mod tail;
 mod unique;
 mod vacuum;
 pub mod verify;
 
 pub use inquest::Inquest;
 pub use insert::Manner;
+pub use tail::FileTail;
 pub use unique::Verdict;
 pub use vacuum::VacuumStats;
 
@@ -256,19 +258,26 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         if let Some(seen) = &seen {
             // What is known of a page that is not pinned suffices for that.
             self.ask_for(seen.pin, 0);
-            let pin = self.store.pin_seen(seen)?;
-            self.grip(pin, grip);
-            let page = self.page(pin)?;
-            // However near the right page may be, it is not looked for along the links: it may also be far.
-            if matches!(seek.arrival(&page, 0), Arrival::Here) {
-                if pin != seen.pin {
-                    self.store.note_leaf(pin, Some((seen.from, None)), None);
+            if let Some(pin) = self.store.pin_seen(seen)? {
+                self.grip(pin, grip);
+                if self.as_likely_leaf(pin, seek).is_some() {
+                    if pin != seen.pin {
+                        self.store.note_leaf(pin, Some((seen.from, None)), None);
+                    }
+                    return Ok(pin);
                 }
-                return Ok(pin);
+                self.release(pin);
             }
-            self.release(pin);
         }
         self.find_unseen_leaf(seek, grip, seen.as_ref())
+    }
+
+    /// A locked page that is likely the leaf looked for, if it is. However near the right page may be, it is not looked for
+    /// along the links: it may also be far. The file may have been cut off there and have grown again, with a page that
+    /// nobody has written to yet.
+    #[inline]
+    fn as_likely_leaf(&self, pin: S::Pin, seek: Seek<'_, K>) -> Option<Page<'t, K>> {
+        self.page(pin).ok().filter(|page| matches!(seek.arrival(page, 0), Arrival::Here))
     }
 
     /// The same by descent, noting where the leaf is. What was seen before was not it. That its parent says so, too, is as

@@ -220,7 +220,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         }
     }
 
-    fn lock_sibling(&self, block: Block) -> Result<Option<S::Pin>> {
+    pub(super) fn lock_sibling(&self, block: Block) -> Result<Option<S::Pin>> {
         if !is_link(block) {
             return Ok(None);
         }

@@ -8,7 +8,7 @@ use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tai
 use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta, Shape, Side};
 use fpbtree_engine::scan::{Cursor, Direction, Leaves, Matches, Range, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Mode, NO_BLOCK, PageBytes, PageStore};
+use fpbtree_engine::store::{Block, Mode, NO_BLOCK, PageBytes, PageStore};
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
 use fpbtree_engine::tree::{Inquest, Tree, VacuumStats};
@@ -136,6 +136,14 @@ impl<L: Lane> Bed<L> {
         assert_eq!(stats.removed, (before - self.model.len()) as u64);
         assert_eq!(stats.leaf_pages, leaves);
         stats
+    }
+
+    /// Cuts off what is free at the end of the file, after what is not has been moved.
+    pub fn cut_off(&mut self) {
+        let tail = self.tree().tail(Block::MAX, &mut |_| true).expect("the pages can be read");
+        let end = self.tree().pack_tail(&tail).expect("the tree is sound");
+        assert_eq!(end, self.store.block_count() - tail.free());
+        self.store.truncate(end);
     }
 
     /// Everything is as it should be.

@@ -1,0 +1,125 @@
+//! The end of the file: free pages there can be given back, once the pages that end the tree's levels are out of their way.
+
+use super::Tree;
+use crate::change::{Change, Edit};
+use crate::page::{self, KeySpace};
+use crate::store::{Block, Mode, PageStore, ROOT, Result};
+
+/// Levels that a tree may have: far more than any index needs.
+const MOST_LEVELS: usize = 16;
+
+/// The end of the file: free pages, and such as can be moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileTail {
+    /// All of its pages.
+    pages: Block,
+    /// Those that are the last of their levels, last first. They are never deleted: nobody is right of them who could take
+    /// over their keys.
+    last: [Block; MOST_LEVELS],
+    last_count: usize,
+}
+
+impl FileTail {
+    /// How many of its pages can be cut off.
+    pub fn free(&self) -> Block {
+        self.pages - self.last_count as Block
+    }
+
+    /// Adds a page that is the last of its level, if that may be.
+    fn keep(&mut self, block: Block) -> bool {
+        let slot = self.last.get_mut(self.last_count);
+        let has_room = slot.map(|slot| *slot = block).is_some();
+        self.last_count += usize::from(has_room);
+        has_room
+    }
+}
+
+impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+    /// Looks at the file from its end, at so many pages at most; `goes_on` is asked before each. Nothing is locked or pinned
+    /// before or after.
+    pub fn tail(&self, most: Block, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<FileTail> {
+        let mut tail = FileTail::default();
+        for block in (ROOT + 1..self.store.block_count()).rev().take(most as usize) {
+            if !goes_on(block) {
+                break;
+            }
+            let pin = self.store.pin(block)?;
+            self.store.lock(pin, Mode::Share);
+            let is_free = page::reusable(self.store.bytes(pin));
+            let is_last = !is_free && self.page(pin).is_ok_and(|page| !page::is_link(page.right()));
+            self.release(pin);
+            if !(is_free || is_last && tail.keep(block)) {
+                break;
+            }
+            tail.pages += 1;
+        }
+        Ok(tail)
+    }
+
+    /// Moves what is in use in the tail to where that begins, and says how many pages the file needs then. Nobody else is in
+    /// the tree, nor will anybody find what a page that was moved left behind. Nothing is locked or pinned before or after.
+    pub fn pack_tail(&self, tail: &FileTail) -> Result<Block> {
+        let mut end = self.store.block_count() - tail.pages;
+        for &block in tail.last[..tail.last_count].iter().rev() {
+            if block != end && !self.move_last(block, end)? {
+                return Ok(block + 1);
+            }
+            end += 1;
+        }
+        Ok(end)
+    }
+
+    /// Moves the last page of a level to a free one: one atomic change over both, its left neighbour and its parent. `false` if
+    /// these do not lead to it.
+    fn move_last(&self, block: Block, to: Block) -> Result<bool> {
+        let (from, target) = (self.store.pin(block)?, self.store.pin(to)?);
+        self.store.lock(target, Mode::Exclusive);
+        self.store.lock(from, Mode::Exclusive);
+        let is_moved = page::reusable(self.store.bytes(target)) && self.relink(from, target)?;
+        self.release(from);
+        self.release(target);
+        Ok(is_moved)
+    }
+
+    /// The same of locked pages, which stay so.
+    fn relink(&self, from: S::Pin, to: S::Pin) -> Result<bool> {
+        let page = self.page(from)?;
+        let (block, new_block, left_block) = (self.store.block(from), self.store.block(to), page.left());
+        let mut low = K::FIRST;
+        K::keep(&mut low, page.low());
+        let left = self.lock_sibling(left_block)?;
+        let leads_here = match left {
+            None => true,
+            Some(left) => {
+                let left = self.page(left)?;
+                !left.is_deleted() && left.right() == block && !left.is_incomplete()
+            }
+        };
+        let parent = self.writable_page(K::lend(&low, self.order), page.level() + 1)?;
+        let above = self.page(parent)?;
+        let here = above.lower_bound(K::lend(&low, self.order));
+        let is_moved = leads_here && above.entry(here).is_some_and(|entry| entry.child == block);
+        if is_moved {
+            let image = *self.store.bytes(from);
+            let time = if page.level() == 0 { 0 } else { self.store.now() };
+            let change = match left {
+                Some(left) => Change::new(left).edit(Edit::SetRight(new_block)).page(from),
+                None => Change::new(from),
+            };
+            self.store.note_merge(block, new_block);
+            self.store.commit(
+                &change
+                    .edit(Edit::Delete { time })
+                    .page(to)
+                    .edit(Edit::New(&image))
+                    .page(parent)
+                    .edit(Edit::SetChild { place: here, child: new_block }),
+            );
+        }
+        self.release(parent);
+        if let Some(left) = left {
+            self.release(left);
+        }
+        Ok(is_moved)
+    }
+}
