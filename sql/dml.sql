@@ -20,7 +20,7 @@ INSERT INTO orders VALUES ('ascending', 'i'), ('descending', '-i'), ('random', '
   ('outside in', 'CASE WHEN i % 2 = 0 THEN i ELSE 200000 - i END'), ('few', 'i % 3'), ('null', 'NULL'),
   ('two halves', 'i % 2 * 1000000 + i');
 \set ECHO none
-SELECT format('CREATE TABLE o_%1$s (id int, v int) WITH (autovacuum_enabled = off); CREATE INDEX o_%1$s_idx ON o_%1$s USING fpbtree (v);
+SELECT format('CREATE TABLE o_%1$s (id int, v int) WITH (autovacuum_enabled = off, vacuum_truncate = off); CREATE INDEX o_%1$s_idx ON o_%1$s USING fpbtree (v);
                INSERT INTO o_%1$s SELECT i, %2$s FROM generate_series(1, CASE ''%1$s'' WHEN ''alike'' THEN 100000 ELSE 30000 END) i',
               replace(name, ' ', '_'), expression) FROM orders \gexec
 \set ECHO all
@@ -59,6 +59,13 @@ SELECT count(check_table('updated ' || name, 'o_' || replace(name, ' ', '_'))) F
 SELECT 'VACUUM ' || string_agg('o_' || replace(name, ' ', '_'), ', ') FROM orders \gexec
 \set ECHO all
 SELECT count(check_table('updated and vacuumed ' || name, 'o_' || replace(name, ' ', '_'))) FROM orders;
+-- What is free at the end of their files is given back.
+\set ECHO none
+SELECT format('ALTER TABLE o_%1$s RESET (vacuum_truncate); DELETE FROM o_%1$s WHERE id > 100', replace(name, ' ', '_')) FROM orders \gexec
+SELECT 'VACUUM ' || string_agg('o_' || replace(name, ' ', '_'), ', ') FROM orders \gexec
+\set ECHO all
+SELECT count(check_table('cut off ' || name, 'o_' || replace(name, ' ', '_'))) FROM orders;
+SELECT name, pg_relation_size(format('o_%s_idx', replace(name, ' ', '_'))) < bytes AS shorter FROM orders JOIN size USING (name) ORDER BY name COLLATE "C";
 -- Everything deleted: VACUUM, then start again.
 DELETE FROM o_random;
 VACUUM o_random;

@@ -138,6 +138,18 @@ impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
         &mut self.entries(chain.last)[used..]
     }
 
+    /// Takes the first entries off a chain, at least so many, if there are as many.
+    pub fn cut(&mut self, chain: &mut Chain, least: usize) -> Chain {
+        let blocks = least.div_ceil(BLOCK).max(1);
+        if blocks * BLOCK >= chain.count {
+            return core::mem::replace(chain, Chain::EMPTY);
+        }
+        let last = (1..blocks).fold(chain.first, |block, _| *self.next(block));
+        let first = core::mem::replace(&mut chain.first, *self.next(last));
+        chain.count -= blocks * BLOCK;
+        Chain { first, last, count: blocks * BLOCK }
+    }
+
     /// Adds an entry.
     #[inline]
     pub fn push(&mut self, chain: &mut Chain, entry: Compact<L>) {

@@ -172,7 +172,12 @@ impl<'m, L: Radix, H: Host<'m, L>> Sorter<'m, L, H> {
     /// Calls `each` with all entries in order, some of them at a time: never none, nor more than [`SLAB`]. The sorter
     /// is empty then.
     pub fn drain(&mut self, each: &mut dyn FnMut(&[Compact<L>])) {
-        let entries = core::mem::replace(&mut self.entries, Chain::EMPTY);
+        self.drain_some(self.len(), each);
+    }
+
+    /// The same with those that were added first, at least so many; the others stay.
+    pub fn drain_some(&mut self, least: usize, each: &mut dyn FnMut(&[Compact<L>])) {
+        let entries = self.blocks.cut(&mut self.entries, least);
         let mut desk = self.desk.take().unwrap_or_else(|| [(); 2].map(|()| self.blocks.slab()));
         self.sort(entries, &mut desk, each);
         self.desk = Some(desk);

@@ -70,6 +70,29 @@ fn sorted<L: Radix>(entries: &[(L, Tail)], slabs: usize) -> usize {
     heap.slabs.len()
 }
 
+#[test]
+fn what_was_added_first_is_sorted_and_the_rest_stays() {
+    let (mut heap, mut checks) = (Heap { slabs: Vec::new() }, 0);
+    let mut table = Vec::new();
+    table.resize_with(table_length(3), || None);
+    let mut sorter = Sorter::new(TestHost { heap: &mut heap, checks: &mut checks }, &mut table);
+    let entries: Vec<_> = (0..2 * SLAB as u64 + 77).map(|number| (scramble(number) as u64, row(number as usize))).collect();
+    entries.iter().for_each(|&(lane, tail)| sorter.add(lane, tail));
+    let mut rest = &entries[..];
+    for least in [1, SLAB + 1, 0, entries.len()] {
+        let (before, mut got) = (sorter.len(), Vec::new());
+        sorter.drain_some(least, &mut |some| got.extend(some.iter().map(|entry| (entry.lane(), entry.tail()))));
+        assert!(got.len() >= least.min(before) && got.len() < least + 1000, "{} of {least}", got.len());
+        assert_eq!(sorter.len(), before - got.len());
+        let (first, others) = rest.split_at(got.len());
+        let mut expected = first.to_vec();
+        expected.sort_unstable();
+        assert!(got == expected, "not sorted");
+        rest = others;
+    }
+    assert!(sorter.is_empty() && rest.is_empty());
+}
+
 /// A generator that needs no state but a number.
 fn scramble(number: u64) -> u128 {
     let mixed = |salt: u64| (number ^ salt).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);

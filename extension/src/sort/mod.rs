@@ -25,6 +25,8 @@ const MOST_AHEAD: usize = 1 << 15;
 const LEAST_AHEAD: usize = 1 << 13;
 /// Merged entries between two looks at whether the build was cancelled.
 const MERGED: usize = 4096;
+/// Which part of what is in memory is written first when there is no room for more.
+const FIRST_PART: usize = 8;
 /// Entries looked at for each part that runs are divided into.
 const SAMPLES: usize = 64;
 
@@ -205,14 +207,54 @@ impl<L: 'static> Host<'static, L> for Server {
 }
 
 impl<L: Radix> Sorter<L> {
-    /// Writes all that is in memory to a file, as one run.
-    unsafe fn spill(&mut self) {
-        let left = self.entries.len();
+    /// Writes what was added first, at least so many entries, to a file as one run.
+    unsafe fn spill(&mut self, least: usize) {
+        let before = self.entries.len();
         // SAFETY: the file is the resource owner's; entries are plain bytes.
         unsafe {
             let file = self.files.create(self.runs.len());
-            self.entries.drain(&mut |some| raw::BufFileWrite(file, some.as_ptr().cast(), size_of_val(some)));
-            self.runs.push(FileRun::new(self.files.finish(file), left));
+            let mut write = |some: &[Compact<L>]| raw::BufFileWrite(file, some.as_ptr().cast(), size_of_val(some));
+            self.entries.drain_some(least, &mut write);
+            self.runs.push(FileRun::new(self.files.finish(file), before - self.entries.len()));
+        }
+    }
+
+    /// Makes room for more entries: of an eighth of the memory, and twice as much each time. What an index has a little more of
+    /// than there is memory for need not all be written.
+    #[cold]
+    unsafe fn make_room(&mut self) {
+        let part = FIRST_PART >> self.runs.len().min(FIRST_PART.ilog2() as usize);
+        // SAFETY: by this function's contract.
+        unsafe { self.spill(self.entries.len() / part) };
+    }
+
+    /// Merges the runs with what is in memory, and closes their files.
+    unsafe fn merge_with_memory(&mut self, mut each: impl FnMut(&Entry<'_, L>))
+    where
+        Self: Sort<L>,
+        L: for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>,
+    {
+        // SAFETY: by this function's contract; all-zero bytes are numbers.
+        unsafe {
+            self.part(L::first(), L::last(), ());
+            let heap = zeroed_array(self.runs.len());
+            let mut filed = Merge::of(&mut self.runs, heap).peekable();
+            self.entries.drain(&mut |some| {
+                server::check_for_interrupts();
+                for entry in some {
+                    while let Some(before) = filed.next_if(|filed| filed < entry) {
+                        each(&plain(&before));
+                    }
+                    each(&plain(entry));
+                }
+            });
+            for (number, entry) in filed.enumerate() {
+                each(&plain(&entry));
+                if number.is_multiple_of(MERGED) {
+                    server::check_for_interrupts();
+                }
+            }
+            self.close();
         }
     }
 }
@@ -242,7 +284,7 @@ impl<L: Radix + for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>>
     unsafe fn add(&mut self, entry: &Entry<'_, L>, (): ()) {
         if self.entries.is_full() {
             // SAFETY: by this function's contract.
-            unsafe { self.spill() };
+            unsafe { self.make_room() };
         }
         self.entries.add(entry.key, entry.tail);
         self.total += 1;
@@ -253,13 +295,14 @@ impl<L: Radix + for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>>
     }
 
     unsafe fn drain(&mut self, (): (), mut each: impl FnMut(&Entry<'_, L>)) {
-        if self.runs.is_empty() {
-            self.entries.drain(&mut |some| some.iter().for_each(|entry| each(&plain(entry))));
-        }
-        // SAFETY: by this function's contract.
+        // SAFETY: by this function's contract; the slabs are not used any more.
         unsafe {
-            self.leave(());
-            self.merge((), each);
+            if self.runs.is_empty() {
+                self.entries.drain(&mut |some| some.iter().for_each(|entry| each(&plain(entry))));
+            } else {
+                self.merge_with_memory(each);
+            }
+            pg_sys::MemoryContextDelete(self.context);
         }
     }
 
@@ -267,7 +310,7 @@ impl<L: Radix + for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>>
         // SAFETY: by this function's contract; the slabs are not used any more.
         unsafe {
             if !self.entries.is_empty() {
-                self.spill();
+                self.spill(self.entries.len());
             }
             pg_sys::MemoryContextDelete(self.context);
         }
