@@ -137,14 +137,15 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
             return stats;
         }
         let cut = cut_off_tail(&*info);
+        let pages = PgStore::new((*info).index, core::ptr::null_mut()).block_count();
         if stats.is_null() {
             let stats = new_stats();
-            (*stats).num_pages = PgStore::new((*info).index, core::ptr::null_mut()).block_count();
+            (*stats).num_pages = pages;
             (*stats).num_index_tuples = (*info).num_heap_tuples;
             (*stats).estimated_count = true;
             return stats;
         }
-        (*stats).num_pages -= cut;
+        (*stats).num_pages = pages;
         (*stats).pages_free = (*stats).pages_free.saturating_sub(cut);
         (*stats).pages_deleted = (*stats).pages_free;
         if !(*info).estimated_count {
