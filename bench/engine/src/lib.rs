@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod disk;
+pub mod figure;
 pub mod index;
 pub mod memory;
 pub mod pool;

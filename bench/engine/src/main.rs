@@ -1,54 +1,54 @@
-//! The engine measured without PostgreSQL. `fpbtree-lab FIGURE [NAME=NUMBER …]` prints one table; without arguments,
-//! the list of figures. Run it on a machine that does nothing else.
+//! The engine and the papers' structures, measured without PostgreSQL. `fpbtree-lab FIGURE [NAME=NUMBER …]` prints what
+//! comes of a figure; `--full` takes more time for it, `--json` prints it for the report and says on standard error how
+//! far it has come. Without a figure, the list of them (`--json`, too). Run it on a machine that does nothing else.
 
-mod disk_search;
-mod kiss;
-mod modular;
-mod sort;
-mod table;
+mod figures;
 
 use std::process::ExitCode;
 
-/// A figure's name, what it shows, and what prints it.
-type Figure = (&'static str, &'static str, fn(&Arguments));
+use fpbtree_lab::figure::{Figure, Run};
+use serde_json::json;
 
-const FIGURES: [Figure; 5] = [
-    ("disk-search", "searches in trees of pages, page size by page size (pairs=10000000)", disk_search::run),
-    ("kiss", "lookups in the KISS-tree against adaptive radix trees and BTreeMap (keys=16000000)", kiss::run),
-    ("modular", "modular B+-tree against BTreeMap and Abseil's B-tree (pairs=16000000)", modular::run),
-    (
-        "modular-selections",
-        "modules of the modular B+-tree against each other (pairs=16000000)",
-        modular::run_selections,
-    ),
-    ("sort", "the sort of builds against the standard library's (rows=10000000)", sort::run),
-];
-
-/// `name=number` from the command line.
-struct Arguments(Vec<(String, usize)>);
-
-impl Arguments {
-    fn parse(words: impl Iterator<Item = String>) -> Option<Self> {
-        let pair = |word: String| word.split_once('=').and_then(|(name, n)| Some((name.to_owned(), n.parse().ok()?)));
-        words.map(pair).collect::<Option<_>>().map(Arguments)
+fn main() -> ExitCode {
+    let (flags, words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    let has = |flag: &str| flags.iter().any(|given| given == flag);
+    let figure = words.first().map(|name| figures::ALL.iter().copied().flatten().find(|figure| figure.name == *name));
+    let numbers: Option<Vec<(String, usize)>> = words.iter().skip(1).map(|word| parse(word)).collect();
+    let known = flags.iter().all(|flag| ["--full", "--json"].contains(&flag.as_str()));
+    match (figure, numbers) {
+        (None, Some(_)) if known => list(has("--json")),
+        (Some(Some(figure)), Some(numbers)) if known => measure(figure, has("--full"), has("--json"), numbers),
+        _ => {
+            eprintln!("usage: fpbtree-lab [--full] [--json] [FIGURE [NAME=NUMBER ...]]");
+            return ExitCode::from(2);
+        }
     }
+    ExitCode::SUCCESS
+}
 
-    /// The number given for `name`.
-    pub fn get(&self, name: &str, default: usize) -> usize {
-        self.0.iter().find(|(given, _)| given == name).map_or(default, |(_, n)| *n)
+/// `name=number`.
+fn parse(word: &str) -> Option<(String, usize)> {
+    let (name, number) = word.split_once('=')?;
+    Some((name.to_owned(), number.parse().ok()?))
+}
+
+fn list(as_json: bool) {
+    for Figure { name, title, source, seconds, .. } in figures::ALL.iter().copied().flatten() {
+        if as_json {
+            println!("{}", json!({"name": name, "title": title, "source": source, "seconds": [seconds.0, seconds.1]}));
+        } else {
+            println!("{name:<22} {title} ({source})");
+        }
     }
 }
 
-fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
-    let wanted = words.next().and_then(|name| FIGURES.iter().find(|figure| figure.0 == name));
-    let (Some((.., run)), Some(arguments)) = (wanted, Arguments::parse(words)) else {
-        eprintln!("usage: fpbtree-lab FIGURE [NAME=NUMBER ...]");
-        for (name, shows, _) in FIGURES {
-            eprintln!("  {name:<20} {shows}");
-        }
-        return ExitCode::from(2);
-    };
-    run(&arguments);
-    ExitCode::SUCCESS
+fn measure(figure: &Figure, full: bool, as_json: bool, numbers: Vec<(String, usize)>) {
+    let progress: Box<dyn FnMut(f64)> =
+        if as_json { Box::new(|part| eprintln!("done {part:.3}")) } else { Box::new(|_| ()) };
+    let outcome = (figure.run)(&mut Run::new(full, numbers, progress));
+    if as_json {
+        println!("{}", serde_json::to_string(&outcome).expect("plain data"));
+    } else {
+        print!("{}\n{}\n{}", figure.title, figure.source, outcome.print());
+    }
 }

@@ -1,0 +1,12 @@
+//! All figures: a folder for every paper, and what is ours alone.
+
+mod fpb;
+mod kiss;
+mod modular;
+mod sentinel;
+mod thesis;
+
+use fpbtree_lab::figure::Figure;
+
+/// The figures of every paper.
+pub const ALL: &[&[Figure]] = &[fpb::FIGURES, modular::FIGURES, kiss::FIGURES, thesis::FIGURES, sentinel::FIGURES];
