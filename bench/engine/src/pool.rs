@@ -1,7 +1,8 @@
 //! A buffer pool: pages of one size in frames, of which CLOCK gives those away that have not been used for longest. What is
 //! read is counted. The disk behind it is memory, so only the numbers of reads mean anything, not the time they take.
 
-use memmap2::MmapMut;
+use memmap2::{MmapOptions, MmapRaw};
+use std::slice;
 
 /// A page's number. 0 is the first one allocated.
 pub type Block = u32;
@@ -14,7 +15,7 @@ const NO_FRAME: u32 = u32::MAX;
 /// The pool.
 pub struct Pool {
     page_size: usize,
-    memory: MmapMut,
+    memory: MmapRaw,
     frames: Vec<Frame>,
     /// The frame of each page that has one.
     frame_of: Vec<u32>,
@@ -27,8 +28,14 @@ pub struct Pool {
 #[derive(Clone, Copy)]
 struct Frame {
     block: Block,
+    /// How often it is pinned: it is not given away before that is 0.
+    pins: u16,
     used: bool,
     dirty: bool,
+}
+
+impl Frame {
+    const EMPTY: Frame = Frame { block: NO_BLOCK, pins: 0, used: false, dirty: false };
 }
 
 impl Pool {
@@ -37,12 +44,11 @@ impl Pool {
     /// # Panics
     /// If there is no memory for it.
     pub fn new(page_size: usize, frames: usize) -> Self {
-        let memory = MmapMut::map_anon(page_size * frames.max(2)).expect("memory for a pool");
-        let empty = Frame { block: NO_BLOCK, used: false, dirty: false };
+        let memory = MmapOptions::new().len(page_size * frames.max(2)).map_anon().expect("memory for a pool");
         Pool {
             page_size,
-            memory,
-            frames: vec![empty; frames.max(2)],
+            memory: memory.into(),
+            frames: vec![Frame::EMPTY; frames.max(2)],
             frame_of: Vec::new(),
             disk: Vec::new(),
             free: Vec::new(),
@@ -59,6 +65,11 @@ impl Pool {
     /// Pages that are allocated.
     pub fn pages(&self) -> usize {
         self.disk.len() - self.free.len()
+    }
+
+    /// Numbers of pages given out so far: those of released pages, too.
+    pub fn blocks(&self) -> Block {
+        self.disk.len() as Block
     }
 
     /// Pages read from disk since the last [`forget`](Pool::forget).
@@ -91,7 +102,7 @@ impl Pool {
     pub fn release(&mut self, block: Block) {
         let frame = self.frame_of[block as usize];
         if frame != NO_FRAME {
-            self.frames[frame as usize] = Frame { block: NO_BLOCK, used: false, dirty: false };
+            self.frames[frame as usize] = Frame::EMPTY;
             self.frame_of[block as usize] = NO_FRAME;
         }
         self.disk[block as usize] = None;
@@ -126,15 +137,40 @@ impl Pool {
         assert_eq!(self.frame_of[b as usize] as usize, second);
         self.frames[first].dirty = true;
         self.frames[second].dirty = true;
-        let size = self.page_size;
-        let (low, high) = self.memory.split_at_mut(first.max(second) * size);
-        let low = &mut low[first.min(second) * size..][..size];
-        let high = &mut high[..size];
-        if first < second { (low, high) } else { (high, low) }
+        let [first, second] = [first, second].map(|frame| self.address(frame));
+        // SAFETY: two frames, of pages that are not the same, borrowed for as long as the pool is.
+        unsafe { (slice::from_raw_parts_mut(first, self.page_size), slice::from_raw_parts_mut(second, self.page_size)) }
+    }
+
+    /// Keeps a page where it is until it is [unpinned](Pool::unpin) as often as it was pinned. Returns its frame.
+    #[inline]
+    pub fn pin(&mut self, block: Block) -> usize {
+        let frame = self.frame(block);
+        self.frames[frame].pins += 1;
+        frame
+    }
+
+    /// Gives a pin back.
+    #[inline]
+    pub fn unpin(&mut self, frame: usize) {
+        self.frames[frame].pins -= 1;
+    }
+
+    /// Says that a pinned page is changed.
+    pub fn soil(&mut self, frame: usize) {
+        self.frames[frame].dirty = true;
+    }
+
+    /// Where in memory a frame's page is. As long as it is pinned, the pool itself leaves it alone.
+    #[inline]
+    pub fn address(&self, frame: usize) -> *mut u8 {
+        assert!(frame < self.frames.len(), "a frame of the pool");
+        self.memory.as_mut_ptr().wrapping_add(frame * self.page_size)
     }
 
     fn bytes(&mut self, frame: usize) -> &mut [u8] {
-        &mut self.memory[frame * self.page_size..][..self.page_size]
+        // SAFETY: a frame of the pool, which is borrowed as long.
+        unsafe { slice::from_raw_parts_mut(self.address(frame), self.page_size) }
     }
 
     /// The frame that a page is in, into which it is read if it has to be.
@@ -151,30 +187,37 @@ impl Pool {
     #[cold]
     fn read(&mut self, block: Block) -> usize {
         let frame = self.take_frame(block);
-        let size = self.page_size;
-        let stored = self.disk[block as usize].as_deref().expect("a page that was allocated");
-        self.memory[frame * size..][..size].copy_from_slice(stored);
+        let stored = self.disk[block as usize].take().expect("a page that was allocated");
+        self.bytes(frame).copy_from_slice(&stored);
+        self.disk[block as usize] = Some(stored);
         self.reads += 1;
         frame
     }
 
     /// Gives a page a frame.
+    ///
+    /// # Panics
+    /// If all frames' pages are pinned.
     fn take_frame(&mut self, block: Block) -> usize {
-        while self.frames[self.hand].used {
+        let mut turns = 0;
+        while self.frames[self.hand].used || self.frames[self.hand].pins > 0 {
+            turns += 1;
+            assert!(turns <= 2 * self.frames.len(), "a page is not pinned");
             self.frames[self.hand].used = false;
             self.hand = (self.hand + 1) % self.frames.len();
         }
         let frame = self.hand;
         self.hand = (frame + 1) % self.frames.len();
         self.vacate(frame);
-        self.frames[frame] = Frame { block, used: true, dirty: false };
+        self.frames[frame] = Frame { block, used: true, ..Frame::EMPTY };
         self.frame_of[block as usize] = frame as u32;
         frame
     }
 
     /// Empties a frame, whose page is written if it was changed.
     fn vacate(&mut self, frame: usize) {
-        let Frame { block, dirty, .. } = self.frames[frame];
+        let Frame { block, pins, dirty, .. } = self.frames[frame];
+        assert_eq!(pins, 0, "page {block} is pinned");
         if block == NO_BLOCK {
             return;
         }
@@ -183,7 +226,7 @@ impl Pool {
             self.disk[block as usize] = Some(stored);
         }
         self.frame_of[block as usize] = NO_FRAME;
-        self.frames[frame] = Frame { block: NO_BLOCK, used: false, dirty: false };
+        self.frames[frame] = Frame::EMPTY;
     }
 }
 
@@ -218,6 +261,22 @@ mod tests {
             }
         }
         assert!(blocks.iter().all(|&block| pool.page(block)[0] == block as u8));
+    }
+
+    #[test]
+    fn pinned_pages_stay() {
+        let mut pool = Pool::new(4096, 3);
+        let blocks: Vec<Block> = (0..10).map(|_| pool.allocate()).collect();
+        let [first, second] = [3, 5].map(|block| pool.pin(block));
+        for &block in &blocks {
+            pool.page_mut(block)[0] = block as u8 + 1;
+        }
+        // SAFETY: both are pinned.
+        assert_eq!(unsafe { (*pool.address(first), *pool.address(second)) }, (4, 6));
+        pool.unpin(first);
+        pool.unpin(second);
+        pool.forget();
+        assert!(blocks.iter().all(|&block| pool.page(block)[0] == block as u8 + 1));
     }
 
     #[test]

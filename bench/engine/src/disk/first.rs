@@ -1,96 +1,219 @@
-//! The disk-first fpB+-tree (SIGMOD 2002, §3.1): the engine's own pages over the pool. They have one size, and entries carry a
-//! row's tail of six bytes where the other trees have a tuple id of four.
+//! The disk-first fpB+-tree (SIGMOD 2002, §3.1): the engine's own tree over the pool. Its pages have one size, and its
+//! entries a row's tail of six bytes where the other trees have a tuple id of four.
 
+use std::cell::Ref;
+
+use fpbtree_engine::change::{Change, Edit};
 use fpbtree_engine::key::{Key, LaneKind, Tail};
 use fpbtree_engine::page::{Entry, Geometry, Page};
-use fpbtree_engine::store::{NO_BLOCK, PAGE_SIZE, ROOT};
+use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Wanted};
+use fpbtree_engine::store::{NO_BLOCK, PAGE_SIZE, PageStore, ROOT};
 use fpbtree_engine::tree::load::Loader;
+use fpbtree_engine::tree::verify::BlockSet;
+use fpbtree_engine::tree::{Manner, Tree, Verdict};
 
-use crate::index::Pair;
+use super::store::PoolStore;
+use crate::index::{Index, Pair};
 use crate::pool::Pool;
 
-/// The tree, to be searched.
+/// What the engine says where pages are damaged. These are not.
+const SOUND: &str = "a sound tree";
+
+/// The tree.
 pub struct DiskFirst {
-    pool: Pool,
+    store: PoolStore,
     geometry: Geometry,
+    fill: usize,
+    /// A scan's copy of a page's entries.
+    matches: Box<Matches<u32>>,
 }
 
 impl DiskFirst {
-    /// A tree of sorted pairs in an empty pool, with leaf pages filled to `fill` percent.
+    /// A tree of sorted pairs in an empty pool, with leaf pages filled to `fill` percent, as insertions of ascending keys
+    /// fill them, too.
     ///
     /// # Panics
     /// If the pool's pages are not the engine's.
-    pub fn load(mut pool: Pool, pairs: &[Pair], fill: usize) -> Self {
-        assert_eq!(pool.page_size(), PAGE_SIZE, "the engine's pages have one size");
+    pub fn load(pool: Pool, pairs: &[Pair], fill: usize) -> Self {
+        let mut store = PoolStore::new(pool);
         let geometry = Geometry::choose(LaneKind::U32, 1);
         let mut memory = Box::<Loader<u32>>::new_uninit();
         Loader::init(&mut memory, fill);
         // SAFETY: made by `init`.
         let mut loader = unsafe { memory.assume_init() };
-        let mut blocks = 0;
+        let pool = store.pool_mut();
         let mut write = |block, page: &[u8; PAGE_SIZE]| {
-            while blocks <= block {
-                blocks = pool.allocate() + 1;
+            while pool.blocks() <= block {
+                pool.allocate();
             }
             pool.page_mut(block).copy_from_slice(page);
         };
         for &(key, id) in pairs {
-            let entry = Entry { key, tail: Tail::new(false, id, 1, false), child: NO_BLOCK };
-            loader.add(&geometry, (), &entry, &mut write);
+            loader.add(&geometry, (), &entry(key, id), &mut write);
         }
         loader.finish(&geometry, (), &mut write);
-        DiskFirst { pool, geometry }
-    }
-
-    /// The tuple id of a key.
-    #[inline]
-    pub fn search(&mut self, key: u32) -> Option<u32> {
-        let place = Key::new(key, Tail::MIN);
-        let mut block = ROOT;
-        loop {
-            let bytes = self.pool.page(block).first_chunk().expect("a page of the pool's size");
-            let page: Page<'_, u32> = Page::open(bytes, &self.geometry, block).expect("a page of this tree");
-            if page.level() == 0 {
-                let found = page.entry(page.lower_bound(place)).filter(|entry| entry.key == key)?;
-                return Some(found.tail.block());
-            }
-            block = page.child_for(place).expect("the leftmost child has all keys before the others'");
-        }
+        DiskFirst { store, geometry, fill, matches: Box::default() }
     }
 
     /// Its pages.
-    pub fn pool(&self) -> &Pool {
-        &self.pool
+    pub fn pool(&self) -> Ref<'_, Pool> {
+        self.store.pool()
+    }
+
+    /// Its pages: to read some ahead, or to [`forget`](Pool::forget) what is in memory.
+    pub fn pool_mut(&mut self) -> &mut Pool {
+        self.store.pool_mut()
+    }
+
+    fn tree(&self) -> Tree<'_, PoolStore, u32> {
+        Tree::new(&self.store, &self.geometry)
+    }
+}
+
+/// A tuple id as a row's place in a table: 256 rows to a block, of which the first has the number 1.
+fn entry(key: u32, id: u32) -> Entry<'static, u32> {
+    Entry { key, tail: Tail::new(false, id >> 8, (id & 0xff) as u16 + 1, false), child: NO_BLOCK }
+}
+
+/// The tuple id of a row.
+#[inline]
+fn id(tail: Tail) -> u32 {
+    tail.block() << 8 | u32::from(tail.offset() - 1)
+}
+
+/// The place before all rows of a key.
+#[inline]
+fn before(key: u32) -> Key<u32> {
+    Key::new(key, Tail::MIN)
+}
+
+/// The place behind all rows of a key.
+#[inline]
+fn behind(key: u32) -> Key<u32> {
+    Key::new(key, Tail::MAX)
+}
+
+impl Index for DiskFirst {
+    /// As into a unique index, where an equal key is looked for under the lock that the insertion takes.
+    fn insert(&mut self, key: u32, new: u32) -> Option<u32> {
+        let (entry, manner) = (entry(key, new), Manner::filling(self.fill));
+        let mut old = None;
+        let mut look = |tail| {
+            old = Some(id(tail));
+            Verdict::Stop
+        };
+        self.tree().insert_unique((before(key), behind(key)), Some(&entry), manner, &mut look).expect(SOUND);
+        if old.is_some() {
+            self.remove(key);
+            self.tree().insert_entry(&entry, manner).expect(SOUND);
+        }
+        old
+    }
+
+    /// As VACUUM does it, but for one entry; a page without entries stays where it is.
+    fn remove(&mut self, key: u32) -> Option<u32> {
+        let tree = self.tree();
+        let leaf = tree.leaf_for(before(key)).expect(SOUND);
+        let page = tree.page(leaf).expect(SOUND);
+        let place = page.lower_bound(before(key));
+        let found = page.entry(place).filter(|entry| entry.key == key).map(|entry| id(entry.tail));
+        if found.is_some() {
+            let removal = Edit::Remove { node: place.node, mask: 1 << place.slot };
+            self.store.commit(&Change::new(leaf).edit(removal));
+        }
+        tree.release(leaf);
+        found
+    }
+
+    /// By the engine's pages alone: nobody else changes the tree, so there is nothing to lock or to be checked on arrival.
+    #[inline]
+    fn search(&mut self, key: u32) -> Option<u32> {
+        let pool = self.store.pool_mut();
+        let mut block = ROOT;
+        loop {
+            let bytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+            let page: Page<'_, u32> = Page::open(bytes, &self.geometry, block).expect(SOUND);
+            if page.level() == 0 {
+                let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
+                return Some(id(found.tail));
+            }
+            block = page.child_for(before(key)).expect("the leftmost child has all keys before the others'");
+        }
+    }
+
+    fn scan(&mut self, first: u32, last: u32, mut each: impl FnMut(u32, u32)) {
+        let (tree, wanted) = (Tree::new(&self.store, &self.geometry), Between(first, last));
+        let mut cursor = Cursor::new(Direction::Forward);
+        while let Some(pin) = cursor.read_page(tree, &wanted, true, &mut self.matches).expect(SOUND) {
+            for index in 0..self.matches.len() {
+                each(self.matches.lane(index), id(self.matches.tail(index)));
+            }
+            self.store.unpin(pin);
+        }
+    }
+
+    /// By the engine's own check of a whole index.
+    fn check(&mut self) -> usize {
+        let tree = self.tree();
+        let mut words = vec![0; BlockSet::words(self.store.block_count())];
+        let mut report = |block, what: &str, detail: std::fmt::Arguments<'_>| panic!("block {block}: {what}: {detail}");
+        tree.verify(Some(true), &mut BlockSet::new(&mut words), &mut report).expect(SOUND);
+        tree.census().expect(SOUND).entries as usize
+    }
+}
+
+/// All keys from one to another, both included.
+struct Between(u32, u32);
+
+impl Wanted<u32> for Between {
+    fn at_or_after(&self, place: &Key<u32>, out: &mut Range<u32>) -> bool {
+        *out = Range { first: before(self.0).max(*place), after: behind(self.1) };
+        out.first < out.after
+    }
+
+    fn before(&self, place: &Key<u32>, out: &mut Range<u32>) -> bool {
+        *out = Range { first: before(self.0), after: behind(self.1).min(*place) };
+        out.first < out.after
+    }
+
+    fn is_one_range(&self) -> bool {
+        true
+    }
+
+    fn null_rank(&self) -> bool {
+        true
+    }
+
+    fn wants_keys(&self) -> bool {
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::MOST_KEY;
-    use crate::index::tests::pairs;
+    use crate::index::tests::{agrees, agrees_when_large, pairs, steps};
     use proptest::prelude::*;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(50))]
         #[test]
-        fn finds_what_was_loaded(pairs in pairs(), others in prop::collection::vec(0..=MOST_KEY, 0..100), fill in 50..=100usize) {
-            let pairs: Vec<_> = pairs.into_iter().map(|(key, id)| (key, id >> 1)).collect();
-            let mut tree = DiskFirst::load(Pool::new(PAGE_SIZE, 8), &pairs, fill);
-            for key in pairs.iter().map(|pair| pair.0).chain(others) {
-                let at = pairs.binary_search_by_key(&key, |pair| pair.0);
-                prop_assert_eq!(tree.search(key), at.ok().map(|at| pairs[at].1));
-            }
+        fn does_the_same_as_a_map(
+            pairs in pairs(), steps in steps(), fill in 50..=100usize, frames in prop::sample::select(vec![8, 100])
+        ) {
+            let mut tree = DiskFirst::load(Pool::new(PAGE_SIZE, frames), &pairs, fill);
+            prop_assert_eq!(tree.check(), pairs.len());
+            agrees(tree, &pairs, &steps);
         }
     }
 
     #[test]
-    fn many_pages_are_searched() {
-        let pairs: Vec<Pair> = (0..300_000).map(|key| (key * 7, key)).collect();
-        let mut tree = DiskFirst::load(Pool::new(PAGE_SIZE, 100), &pairs, 90);
-        for &(key, id) in pairs.iter().step_by(37) {
-            assert_eq!((tree.search(key), tree.search(key + 1)), (Some(id), None));
+    fn does_the_same_when_large() {
+        for frames in [8, 1000] {
+            let pairs: Vec<Pair> = (0..300_000).map(|key| (key * 7, u32::MAX - key)).collect();
+            let tree = DiskFirst::load(Pool::new(PAGE_SIZE, frames), &pairs, 100);
+            assert!(tree.pool().pages() > 300);
+            agrees_when_large(tree, &pairs, 20_000);
         }
-        assert!(tree.pool().pages() > 400);
     }
 }

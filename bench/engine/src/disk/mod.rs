@@ -4,4 +4,5 @@ pub mod cache_first;
 pub mod first;
 pub mod micro;
 pub mod sorted;
+pub mod store;
 pub mod tree;
