@@ -1,6 +1,7 @@
 //! A buffer pool: pages of one size in frames, of which CLOCK gives those away that have not been used for longest. What is
 //! read is counted. The disk behind it is memory, so only the numbers of reads mean anything, not the time they take.
 
+use fpbtree_engine::paging::prefer_large;
 use memmap2::{MmapOptions, MmapRaw};
 use std::slice;
 
@@ -39,12 +40,14 @@ impl Frame {
 }
 
 impl Pool {
-    /// A pool of `frames` frames, two at least, for pages of `page_size` bytes.
+    /// A pool of `frames` frames, two at least, for pages of `page_size` bytes. Its memory is mapped by large pages where
+    /// the system has them, as servers map theirs.
     ///
     /// # Panics
     /// If there is no memory for it.
     pub fn new(page_size: usize, frames: usize) -> Self {
         let memory = MmapOptions::new().len(page_size * frames.max(2)).map_anon().expect("memory for a pool");
+        prefer_large(memory.as_ptr().cast_mut(), memory.len());
         Pool {
             page_size,
             memory: memory.into(),

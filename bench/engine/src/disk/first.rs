@@ -5,9 +5,10 @@ use std::cell::Ref;
 
 use fpbtree_engine::change::{Change, Edit};
 use fpbtree_engine::key::{Key, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, Page};
+use fpbtree_engine::page::{Entry, Geometry, LINE, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Wanted};
-use fpbtree_engine::store::{NO_BLOCK, PAGE_SIZE, PageStore, ROOT};
+use fpbtree_engine::simd;
+use fpbtree_engine::store::{NO_BLOCK, PageBytes, PageStore, ROOT};
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
 use fpbtree_engine::tree::{Manner, Tree, Verdict};
@@ -42,7 +43,7 @@ impl DiskFirst {
         // SAFETY: made by `init`.
         let mut loader = unsafe { memory.assume_init() };
         let pool = store.pool_mut();
-        let mut write = |block, page: &[u8; PAGE_SIZE]| {
+        let mut write = |block, page: &PageBytes| {
             while pool.blocks() <= block {
                 pool.allocate();
             }
@@ -129,9 +130,12 @@ impl Index for DiskFirst {
     #[inline]
     fn search(&mut self, key: u32) -> Option<u32> {
         let pool = self.store.pool_mut();
+        let front = self.geometry.front(0);
         let mut block = ROOT;
         loop {
-            let bytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+            let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+            // As much as leaf pages begin with: the pages above them are in the caches.
+            bytes[..front].iter().step_by(LINE).for_each(|line| simd::prefetch(line));
             let page: Page<'_, u32> = Page::open(bytes, &self.geometry, block).expect(SOUND);
             if page.level() == 0 {
                 let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
@@ -193,6 +197,7 @@ impl Wanted<u32> for Between {
 mod tests {
     use super::*;
     use crate::index::tests::{agrees, agrees_when_large, pairs, steps};
+    use fpbtree_engine::store::PAGE_SIZE;
     use proptest::prelude::*;
 
     proptest! {
