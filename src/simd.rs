@@ -6,6 +6,9 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
+/// Bytes in a cache line.
+pub const CACHE_LINE: usize = 64;
+
 /// A family of instructions the lanes of a node can be counted with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

@@ -10,7 +10,7 @@ use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::key::{Key, Lane, Tail};
 use fpbtree_engine::page::{Entry, Geometry, KeySpace, Meta, Page, PageMut, Ranges};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Block, NO_BLOCK, PageBytes, PageStore};
+use fpbtree_engine::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
 use fpbtree_engine::tree::load::{Leaves, Loader, PartPages};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -52,7 +52,7 @@ struct Written<L> {
 
 impl<L: Lane> PartPages<L> for Written<L> {
     fn take(&mut self) -> Block {
-        self.pages.push([0; 8192]);
+        self.pages.push([0; PAGE_SIZE]);
         self.pages.len() as Block - 1
     }
 
@@ -68,7 +68,7 @@ fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tail)], places: &[
     let meta = exact(one_column::<L>(), geometry);
     let parts = places.len() + 1;
     let first = |part: usize| (2 + part) as Block;
-    let mut written = Written { pages: vec![[0; 8192]; 2 + parts], leaves: Vec::new() };
+    let mut written = Written { pages: vec![[0; PAGE_SIZE]; 2 + parts], leaves: Vec::new() };
     written.pages[0] = meta.page();
     let mut of_parts = Vec::new();
     for part in (0..parts).rev() {
@@ -92,7 +92,7 @@ fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tail)], places: &[
     let mut pages = written.pages;
     let behind = pages.len() as Block;
     let mut write = |block: Block, page: &PageBytes| {
-        pages.resize(pages.len().max(block as usize + 1), [0; 8192]);
+        pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
         pages[block as usize] = *page;
     };
     let mut memory = Box::new(MaybeUninit::<Loader<L>>::uninit());
@@ -199,7 +199,7 @@ fn random_sizes_of_u128() {
 fn runs_are_small() {
     for (size, fill, most) in [(3000, 90, 6.9), (700, 50, 7.3), (150, 90, 8.8)] {
         let mut bed = loads::<u32>(normal::<u32>(), 300_000, size, fill);
-        let bytes = |bed: &Bed<u32>| f64::from(bed.store.block_count()) * 8192.0 / bed.model.len() as f64;
+        let bytes = |bed: &Bed<u32>| f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / bed.model.len() as f64;
         assert!(bytes(&bed) < most, "{} bytes an entry, {size} to a lane", bytes(&bed));
         let salted = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
         bed.vacuum(|tail| salted(u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1) % 10 == 3);
@@ -215,7 +215,7 @@ fn runs_are_small() {
 #[test]
 fn pages_are_as_full_as_asked_for() {
     let bed = loads::<u32>(normal::<u32>(), 500_000, 1, 90);
-    let bytes = f64::from(bed.store.block_count()) * 8192.0 / 500_000.0;
+    let bytes = f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / 500_000.0;
     assert!(bytes < 12.0, "{bytes} bytes an entry");
     let first = bed.store.copy(2);
     let page = Page::<u32>::open(&first, &bed.meta.geometry, 2).unwrap();
@@ -244,7 +244,7 @@ fn runs_of_byte_strings_are_small() {
             let rows: Vec<Row> = (0..100_000).map(|at| row(number(at))).collect();
             let geometry = long::normal(taste.shape.has_extra());
             let mut bed = LongBed::loaded(taste.clone(), geometry, fill, rows, 2000);
-            let bytes = |bed: &LongBed| f64::from(bed.store.block_count()) * 8192.0 / bed.model.len() as f64;
+            let bytes = |bed: &LongBed| f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / bed.model.len() as f64;
             assert!(bytes(&bed) < most + more, "{} bytes an entry, {size} to a key", bytes(&bed));
             let salted = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
             bed.vacuum(|tail| salted(u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1) % 10 == 3);
@@ -282,7 +282,7 @@ fn inserted_runs_are_small() {
         bed.check();
         long_bed.check();
         for blocks in [bed.store.block_count(), long_bed.store.block_count()] {
-            let bytes = f64::from(blocks) * 8192.0 / 100_000.0;
+            let bytes = f64::from(blocks) * PAGE_SIZE as f64 / 100_000.0;
             assert!(bytes < most, "{bytes} bytes an entry");
         }
     }

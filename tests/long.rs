@@ -9,7 +9,7 @@ use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::key::long::MOST_KEY;
 use fpbtree_engine::page::{Long, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Interval, LongSelection, Matches};
-use fpbtree_engine::store::PageStore;
+use fpbtree_engine::store::{PAGE_SIZE, PageStore};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashSet;
@@ -150,7 +150,7 @@ fn bytes_an_entry(taste: Taste, rows: Vec<Row>) -> f64 {
     let carries = taste.shape.has_extra();
     let bed = LongBed::loaded(taste, normal(carries), 90, rows, 10);
     bed.check();
-    f64::from(bed.store.block_count()) * 8192.0 / count
+    f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / count
 }
 
 #[test]

@@ -9,7 +9,7 @@ use fpbtree_engine::change::{Change, Decoded, Edit, Part};
 use fpbtree_engine::key::long::{Kept, Stored};
 use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
 use fpbtree_engine::page::{Cell, Entry, Geometry, KeySpace, Links, Long, Page, Plan, Position, Ranges, Thrift};
-use fpbtree_engine::store::{Block, Horizon, NO_BLOCK, PageBytes};
+use fpbtree_engine::store::{Block, Horizon, NO_BLOCK, PAGE_SIZE, PageBytes};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -374,11 +374,11 @@ fn pages_of_byte_strings() {
 fn edits_are_read_back_as_written() {
     let mut random = StdRng::seed_from_u64(12);
     for _ in 0..2000 {
-        let mut image = [0; 8192];
+        let mut image = [0; PAGE_SIZE];
         random.fill(&mut image[..]);
         for _ in 0..random.random_range(0..30) {
-            let from = random.random_range(0..8192);
-            image[from..(from + random.random_range(0..500)).min(8192)].fill(0);
+            let from = random.random_range(0..PAGE_SIZE);
+            image[from..(from + random.random_range(0..500)).min(PAGE_SIZE)].fill(0);
         }
         let nodes: Vec<(u8, u64)> =
             (0..random.random_range(2..128)).map(|_| (random.random(), random.random())).collect();

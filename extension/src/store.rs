@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use fpbtree_engine::change::{Change, MOST_BLOCKS};
 use fpbtree_engine::hot::rows::Stamp;
-use fpbtree_engine::page::{self, LINE, LogKind, Ranges};
-use fpbtree_engine::simd;
+use fpbtree_engine::page::{self, LogKind, Ranges};
+use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{
     Block, Error, Horizon, Marks, Mode, PAGE_SIZE, PageBytes, PageStore, ROOT, Result, Search, Seen, Suspect,
 };
@@ -591,7 +591,7 @@ impl PageStore for PgStore {
     fn prefetch(&self, pin: Buffer, bytes: core::ops::Range<usize>) {
         // SAFETY: a pinned buffer is a page; the address is only a hint to the hardware.
         let page = unsafe { server::page(pin) };
-        for at in bytes.step_by(LINE) {
+        for at in bytes.step_by(CACHE_LINE) {
             simd::prefetch(page.wrapping_add(at));
         }
     }

@@ -7,7 +7,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::CString;
 
 use fpbtree_engine::change::{Change, Kind, MOST_BLOCKS, Part};
-use fpbtree_engine::page::{self, LINE, LogKind};
+use fpbtree_engine::page::{self, LogKind};
+use fpbtree_engine::simd::CACHE_LINE;
 use fpbtree_engine::store::{Horizon, PageBytes};
 use pgrx::PgSqlErrorCode::{ERRCODE_INDEX_CORRUPTED, ERRCODE_INTERNAL_ERROR, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
 use pgrx::pg_guard;
@@ -175,7 +176,7 @@ unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
 /// How many records before its own a page's first lines are asked for; the node that it is to change, at half of that.
 const FORESEEN: usize = 4;
 /// Bytes at a page's front that redo reads: its header and its in-page root, which says where the nodes are.
-const FRONT: usize = 8 * LINE;
+const FRONT: usize = 8 * CACHE_LINE;
 
 /// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages that
 /// it misses, and noted in which buffers the others are.
@@ -200,7 +201,7 @@ unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
         return;
     }
     if is_far {
-        return server::expect_page(block.prefetch_buffer, (0..FRONT).step_by(LINE));
+        return server::expect_page(block.prefetch_buffer, (0..FRONT).step_by(CACHE_LINE));
     }
     if let Some(kind) = Kind::of(info >> KIND_SHIFT).filter(|_| block.has_data) {
         // SAFETY: by this function's contract. Shared buffers are memory always; what is in this one is only a hint.

@@ -10,11 +10,12 @@ use core::mem::MaybeUninit;
 
 use super::digit::{DigitKind, DigitShape};
 use super::{KeyShape, Tail};
+use crate::store::PAGE_SIZE;
 
 /// Bytes of a lane that is a prefix.
 pub const HEAD: usize = 8;
 /// The most bytes all digits of a key may take: two fences and two entries of as much fit a page.
-pub const MOST_KEY: usize = 1800;
+pub const MOST_KEY: usize = if PAGE_SIZE < 8192 { 776 } else { 1800 };
 /// What the normal and the value part have in common, at most: a marker and a prefix.
 const OVERLAP: usize = 40;
 /// The most bytes the digits of a place to be looked for may take: some of a key's, then those of what is looked for.

@@ -140,7 +140,7 @@ pub fn foresee_node(bytes: &PageBytes, node: u8) {
 fn expect_node(bytes: &PageBytes, layout: &Layout, node: usize) {
     let Some(&line) = bytes.get(layout.root_lines() + node) else { return };
     let start = layout.node_start(line);
-    (0..layout.x).for_each(|line| simd::prefetch(bytes.as_ptr().wrapping_add(start + line * LINE)));
+    (0..layout.node_size()).step_by(CACHE_LINE).for_each(|at| simd::prefetch(bytes.as_ptr().wrapping_add(start + at)));
 }
 
 impl<'a> PageMut<'a> {
@@ -152,8 +152,8 @@ impl<'a> PageMut<'a> {
 
     /// Asks the hardware for what an insertion looks at first. Redo comes to most pages unprepared.
     pub fn expect(&self) {
-        let root = self.layout.root_lines() / LINE..self.layout.root_counts() / LINE + 1;
-        root.for_each(|line| self.prefetch(line * LINE));
+        let root = self.layout.root_lines() / CACHE_LINE..self.layout.root_counts() / CACHE_LINE + 1;
+        root.for_each(|line| self.prefetch(line * CACHE_LINE));
     }
 
     /// Asks for all lines of a node at once: an insertion shifts both its arrays.

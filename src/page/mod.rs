@@ -9,6 +9,7 @@
 mod arrange;
 mod edit;
 mod keys;
+mod lines;
 mod long;
 mod meta;
 mod ranges;
@@ -20,6 +21,7 @@ pub(crate) use arrange::{Filling, repeats};
 pub(crate) use edit::foresee_node;
 pub use edit::{Cell, Links, PageMut};
 pub use keys::{Aim, KeySpace, Side};
+pub(crate) use lines::LineSet;
 pub use long::{Copies, Long};
 pub use meta::{LogKind, Meta};
 pub use ranges::Ranges;
@@ -28,23 +30,28 @@ pub use verify::Flaw;
 use crate::change::{Change, Edit};
 use crate::key::long::LongShape;
 use crate::key::{Key, KeyShape, Lane, LaneKind, Tail};
-use crate::simd;
+use crate::simd::{self, CACHE_LINE};
 use crate::store::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, Result};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 use widths::{Costs, NodeSizes};
 
-/// Bytes in a cache line, the unit the in-page tree is laid out in.
-pub const LINE: usize = 64;
+/// The unit the in-page tree is laid out in: a cache line, or as many of them as it takes for a byte to number all those
+/// of a page.
+const LINE: usize = LINE_WIDTH * CACHE_LINE;
+/// Cache lines of that.
+const LINE_WIDTH: usize = (PAGE_SIZE / CACHE_LINE).div_ceil(256);
 /// The page format this code reads and writes (I4).
 pub const FORMAT: u8 = 1;
 /// Most entries an in-page leaf node may have room for: a set of them is a `u64`.
 pub const MAX_NODE_ENTRIES: usize = 64;
 /// Most entries a page may have room for.
 pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / Tail::SIZE;
+/// Most in-page leaf nodes a page may have room for.
+pub const MAX_PAGE_NODES: usize = END_LINE - FIRST_LINE;
 
 /// First line of the in-page tree.
-const FIRST_LINE: usize = 2;
+const FIRST_LINE: usize = 128 / LINE;
 /// The line after the in-page tree's last: it holds the special space.
 const END_LINE: usize = PAGE_SIZE / LINE - 1;
 /// Bytes of special space: the low half of the build id, two zero bytes, the page id.
@@ -126,8 +133,13 @@ impl Layout {
             leaf_entry: lane.size() + payload,
             leaf_header: 0,
         };
-        let widths = widths::select(END_LINE - FIRST_LINE, sizes, Costs::default(), MAX_NODE_ENTRIES);
-        Layout::new(lane, is_leaf, widths.nonleaf, widths.leaf).expect("the selection keeps to the page")
+        let lines = (END_LINE - FIRST_LINE) * LINE_WIDTH;
+        let is_whole = |lines: usize| lines.is_multiple_of(LINE_WIDTH);
+        let candidates = widths::candidates(lines, sizes, Costs::default(), MAX_NODE_ENTRIES)
+            .filter(|widths| widths.levels == 2 && is_whole(widths.nonleaf) && is_whole(widths.leaf));
+        let widths = widths::select(candidates);
+        let [w, x] = [widths.nonleaf, widths.leaf].map(|lines| lines / LINE_WIDTH);
+        Layout::new(lane, is_leaf, w, x).expect("the selection keeps to the page")
     }
 
     /// A layout of given widths, or `None` where they cannot work on a page.
@@ -166,9 +178,9 @@ impl Layout {
         Layout::new(LaneKind::from_code(lane)?, bytes[at::LEVEL] == 0, w as usize, x as usize)
     }
 
-    /// Lines of an in-page nonleaf node and of an in-page leaf node: the paper's `w` and `x`.
+    /// Cache lines of an in-page nonleaf node and of an in-page leaf node: the paper's `w` and `x`.
     pub fn widths(&self) -> (usize, usize) {
-        (self.w, self.x)
+        (self.w * LINE_WIDTH, self.x * LINE_WIDTH)
     }
 
     /// Entries a page of this layout has room for, if few of them have the same key.
@@ -275,7 +287,7 @@ impl Geometry {
     #[inline(always)]
     pub fn back(&self) -> core::ops::Range<usize> {
         let lines = if self.leaf.kind.is_prefix() { 2 } else { 0 };
-        PAGE_SIZE - lines * LINE..PAGE_SIZE
+        PAGE_SIZE - lines * CACHE_LINE..PAGE_SIZE
     }
 
     /// The layout of a level's pages.
@@ -593,7 +605,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
     /// Whether all of a leaf's entries can be that, and there are none but those it counts: what a pass over them can tell
     /// without comparing keys.
     pub(crate) fn is_in_order(&self) -> bool {
-        let (mut previous, mut used) = (K::Lane::MIN, 0);
+        let (mut previous, mut used) = (K::Lane::MIN, LineSet::default());
         let mut nodes = (0..self.nodes()).map(|number| (number, self.node(number)));
         let sound = nodes.all(|(number, node)| {
             let begins = number == 0 || previous <= self.separator(number) && self.separator(number) <= node.lane(0);
@@ -601,8 +613,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
                 let before = core::mem::replace(&mut previous, node.lane(slot));
                 before <= previous && !node.tail(slot).is_flawed()
             });
-            let is_apart = self.has_node(number) && node.lines() & used == 0;
-            used |= node.lines();
+            let is_apart = self.has_node(number) & used.add(node.lines());
             begins && sound && is_apart && node.is_ended()
         });
         sound && self.is_ended() && self.is_placed() && K::is_bounded(self)
@@ -921,8 +932,8 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// Asks for all the node's lines at once (paper §3.1).
     #[inline(always)]
     fn prefetch(&self, lines: usize) {
-        for line in 0..lines {
-            simd::prefetch(self.page.bytes.as_ptr().wrapping_add(self.start + line * LINE));
+        for line in 0..lines * LINE_WIDTH {
+            simd::prefetch(self.page.bytes.as_ptr().wrapping_add(self.start + line * CACHE_LINE));
         }
     }
 
@@ -969,10 +980,10 @@ impl<'a, K: KeySpace> Node<'a, K> {
         self.count > 0 && is_used(self.count - 1) && (self.count >= room || !is_used(self.count))
     }
 
-    /// The lines that the node takes, as a set.
+    /// The lines that the node takes.
     #[inline]
-    pub(crate) fn lines(&self) -> u128 {
-        ((1 << self.page.layout.x) - 1) << (self.start / LINE)
+    pub(crate) fn lines(&self) -> LineSet {
+        LineSet::of(self.start / LINE, self.page.layout.x)
     }
 
     /// Where in the page the tail of the entry in `slot` begins; its first byte has the flags.

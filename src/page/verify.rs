@@ -69,14 +69,12 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     fn verify_nodes(&self) -> core::result::Result<(), Flaw> {
-        let mut used = 0u128;
+        let mut used = LineSet::default();
         for node in 0..self.nodes() {
             let line = self.bytes[self.layout.root_lines() + node] as usize;
             ensure(line >= self.layout.first_node_line(), "in-page node lies over the in-page root")?;
             ensure(line + self.layout.x <= self.bytes[at::LINES] as usize, "in-page node lies in unused space")?;
-            let lines = ((1u128 << self.layout.x) - 1) << line;
-            ensure(used & lines == 0, "in-page nodes overlap")?;
-            used |= lines;
+            ensure(used.add(LineSet::of(line, self.layout.x)), "in-page nodes overlap")?;
             let stored = self.stored_count(node);
             let count = (stored & !RUN) as usize;
             ensure(

@@ -2,8 +2,8 @@
 //!
 //! Chosen once, when an index is built, and kept in its meta page.
 
-/// Bytes in a cache line.
-const LINE: usize = 64;
+use crate::simd::CACHE_LINE as LINE;
+
 /// The widest node that is considered, in lines.
 const WIDEST: usize = 32;
 
@@ -55,12 +55,12 @@ pub struct Widths {
 }
 
 /// The candidate with the largest fan-out among those whose cost is within 10 % of the best (the paper's goal 𝒢); the
-/// cheapest such where several have it. Parameters as for [`candidates`].
+/// cheapest such where several have it.
 ///
 /// # Panics
-/// If `lines` cannot hold the smallest tree.
-pub fn select(lines: usize, sizes: NodeSizes, costs: Costs, max_leaf_entries: usize) -> Widths {
-    candidates(lines, sizes, costs, max_leaf_entries)
+/// If there is none as cheap as that.
+pub fn select(candidates: impl Iterator<Item = Widths>) -> Widths {
+    candidates
         .filter(|widths| widths.cost * 10 <= widths.best_cost * 11)
         .min_by_key(|widths| (usize::MAX - widths.fanout, widths.cost))
         .expect("a page holds a tree")
@@ -161,7 +161,7 @@ mod tests {
 
     /// What goal 𝒢 chooses for the paper's nodes: a page loses one line to its header.
     fn paper_row(page: usize, sizes: NodeSizes) -> Row {
-        row(select(page / LINE - 1, sizes, Costs::default(), usize::MAX))
+        row(select(candidates(page / LINE - 1, sizes, Costs::default(), usize::MAX)))
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
 
     /// (nonleaf lines, leaf lines, leaf nodes, fan-out, cost) of what is chosen for our pages.
     fn our_choice(lane: usize, payload: usize) -> (usize, usize, usize, usize, u32) {
-        let chosen = select(OUR_LINES, ours(lane, payload), Costs::default(), 64);
+        let chosen = select(candidates(OUR_LINES, ours(lane, payload), Costs::default(), 64));
         assert_eq!(chosen.levels, 2, "lane {lane}, payload {payload}");
         (chosen.nonleaf, chosen.leaf, chosen.leaves, chosen.fanout, chosen.cost)
     }
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_leaf_node_may_be_capped() {
         let in_leaf = |cap| {
-            let chosen = select(OUR_LINES, ours(4, 6), Costs::default(), cap);
+            let chosen = select(candidates(OUR_LINES, ours(4, 6), Costs::default(), cap));
             chosen.fanout / chosen.leaves
         };
         assert_eq!((in_leaf(usize::MAX), in_leaf(16)), (32, 12));

@@ -9,7 +9,7 @@ pub use long::{Cut, Interval, LongSelection, compare_cuts};
 pub use selection::{Selection, predecessor, successor};
 
 use crate::key::{Lane, Tail};
-use crate::page::{Copies, Entry, KeySpace, Long, MAX_PAGE_ENTRIES, Node, Page, Position, Side, is_link};
+use crate::page::{Copies, Entry, KeySpace, LineSet, Long, MAX_PAGE_ENTRIES, Node, Page, Position, Side, is_link};
 use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
 use crate::tree::Tree;
 
@@ -116,7 +116,7 @@ impl<K: Scannable> Matches<K> {
     /// Appends the entries of a page from one place to another; `false` if some cannot be entries, for damage that a
     /// read can tell at no cost is not to become a wrong answer.
     fn append(&mut self, page: &Page<'_, K>, from: Position, to: Position, reading: Reading) -> bool {
-        let (mut previous, mut flawed, mut lines) = (K::Lane::MIN, false, 0);
+        let (mut previous, mut flawed, mut lines) = (K::Lane::MIN, false, LineSet::default());
         let null_lane = if reading.null_rank { K::Lane::MAX } else { K::Lane::MIN };
         if to.node > from.node + 1 {
             self.keys.expect_many(page);
@@ -128,8 +128,7 @@ impl<K: Scannable> Matches<K> {
             // A single node has been looked at by whoever found the places.
             if from.node != to.node {
                 flawed |= last == node.len() && !node.is_ended();
-                flawed |= !page.has_node(number as usize) || node.lines() & lines != 0;
-                lines |= node.lines();
+                flawed |= !page.has_node(number as usize) | !lines.add(node.lines());
             }
             for slot in first..last {
                 let (lane, tail) = (node.lane(slot), node.tail(slot));

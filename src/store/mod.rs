@@ -7,8 +7,20 @@ use crate::change::Change;
 use crate::key::Tail;
 use crate::page::Position;
 
+#[cfg(any(
+    all(feature = "page-4k", feature = "page-16k"),
+    all(feature = "page-4k", feature = "page-32k"),
+    all(feature = "page-16k", feature = "page-32k"),
+))]
+compile_error!("pages have one size");
+
 /// Bytes in a page. PostgreSQL's `BLCKSZ`, asserted by the access method.
-pub const PAGE_SIZE: usize = 8192;
+pub const PAGE_SIZE: usize = match () {
+    () if cfg!(feature = "page-4k") => 4096,
+    () if cfg!(feature = "page-16k") => 16384,
+    () if cfg!(feature = "page-32k") => 32768,
+    () => 8192,
+};
 /// A page's place in the index file.
 pub type Block = u32;
 /// One page, as stored.

@@ -3,7 +3,7 @@
 use crate::key::long::{HEAD, Kept, MOST_PARTS, Stored};
 use crate::key::{Key, Lane, Tail};
 use crate::page::{Entry, Filling, Geometry, KeySpace, Links, Long, MAX_PAGE_ENTRIES, repeats};
-use crate::store::{Block, NO_BLOCK, PageBytes, ROOT};
+use crate::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
 const MOST_LEVELS: usize = 16;
@@ -355,7 +355,7 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
 }
 
 /// Room for the keys of a page being filled, however much they have in common.
-const ARENA: usize = 1 << 16;
+const ARENA: usize = 8 * PAGE_SIZE;
 
 /// Entries whose keys are byte strings.
 pub struct LongBatch {

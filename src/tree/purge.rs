@@ -3,7 +3,7 @@
 use super::Tree;
 use crate::change::{Change, Edit};
 use crate::key::Tail;
-use crate::page::{KeySpace, MAX_PAGE_ENTRIES, Page, Position};
+use crate::page::{KeySpace, MAX_PAGE_ENTRIES, MAX_PAGE_NODES, Page, Position};
 use crate::store::{PageStore, Result, Search, Suspect};
 
 /// Of how many entries of a page that versions of rows fill one has to be dead: fewer would be looked for again at once.
@@ -11,14 +11,14 @@ const WORTHWHILE: usize = 24;
 
 /// A set of a page's entries to remove: nodes in descending order, a bit per slot.
 pub(super) struct Purge {
-    nodes: [(u8, u64); 128],
+    nodes: [(u8, u64); MAX_PAGE_NODES],
     count: usize,
 }
 
 impl Purge {
     /// The entries of a page that are to be removed.
     pub(super) fn of<K: KeySpace>(page: &Page<'_, K>, mut is_dead: impl FnMut(Position, Tail) -> bool) -> Purge {
-        let mut purge = Purge { nodes: [(0, 0); 128], count: 0 };
+        let mut purge = Purge { nodes: [(0, 0); MAX_PAGE_NODES], count: 0 };
         for number in (0..page.nodes()).rev() {
             let node = page.node(number);
             let mut bit = |slot: usize| {

@@ -7,7 +7,7 @@ use fpbtree_engine::key::{LaneKind, Tail};
 use fpbtree_engine::page::{Entry, Geometry, LogKind, Long, Meta, Shape};
 use fpbtree_engine::scan::{Cursor, Cut, Direction, Interval, LongSelection, Matches, compare_cuts};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Mode, NO_BLOCK, PageBytes, PageStore};
+use fpbtree_engine::store::{Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
 use fpbtree_engine::tree::{Inquest, Tree};
@@ -352,7 +352,7 @@ impl Taste {
     pub fn load<'r>(&self, meta: &Meta, fill: usize, rows: impl Iterator<Item = &'r Row>) -> Vec<PageBytes> {
         let mut pages = vec![meta.page()];
         let mut write = |block: u32, page: &PageBytes| {
-            pages.resize(pages.len().max(block as usize + 1), [0; 8192]);
+            pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
             assert!(pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
             pages[block as usize] = *page;
         };

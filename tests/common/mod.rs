@@ -8,7 +8,7 @@ use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tai
 use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta, Shape, Side};
 use fpbtree_engine::scan::{Cursor, Direction, Leaves, Matches, Range, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Block, Mode, NO_BLOCK, PageBytes, PageStore};
+use fpbtree_engine::store::{Block, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
 use fpbtree_engine::tree::{Inquest, Tree, VacuumStats};
@@ -79,7 +79,7 @@ pub fn null_key<L: Lane>(row: u64) -> (L, Tail) {
 pub fn load<L: Lane>(meta: &Meta, fill: usize, entries: impl Iterator<Item = (L, Tail)>) -> Vec<PageBytes> {
     let mut pages = vec![meta.page()];
     let mut write = |block: u32, page: &PageBytes| {
-        pages.resize(pages.len().max(block as usize + 1), [0; 8192]);
+        pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
         assert!(pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
         pages[block as usize] = *page;
     };

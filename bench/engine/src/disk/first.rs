@@ -5,9 +5,9 @@ use std::cell::Ref;
 
 use fpbtree_engine::change::{Change, Edit};
 use fpbtree_engine::key::{Key, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, LINE, Page};
+use fpbtree_engine::page::{Entry, Geometry, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Wanted};
-use fpbtree_engine::simd;
+use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{NO_BLOCK, PageBytes, PageStore, ROOT};
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
@@ -135,7 +135,7 @@ impl Index for DiskFirst {
         loop {
             let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
             // As much as leaf pages begin with: the pages above them are in the caches.
-            bytes[..front].iter().step_by(LINE).for_each(|line| simd::prefetch(line));
+            bytes[..front].iter().step_by(CACHE_LINE).for_each(|line| simd::prefetch(line));
             let page: Page<'_, u32> = Page::open(bytes, &self.geometry, block).expect(SOUND);
             if page.level() == 0 {
                 let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;

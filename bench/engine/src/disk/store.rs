@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 
 use fpbtree_engine::change::Change;
-use fpbtree_engine::page::{LINE, Ranges};
-use fpbtree_engine::simd;
+use fpbtree_engine::page::Ranges;
+use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{Block, Mode, PageBytes, PageStore, Result};
 
 use crate::pool::Pool;
@@ -54,6 +54,11 @@ impl PageStore for PoolStore {
     #[inline]
     fn pin(&self, block: Block) -> Result<Pin> {
         Ok(Pin { block, frame: self.pool.borrow_mut().pin(block) })
+    }
+
+    #[inline]
+    fn pin_likely(&self, block: Block) -> Result<Option<Pin>> {
+        self.pin(block).map(Some)
     }
 
     #[inline]
@@ -126,6 +131,6 @@ impl PageStore for PoolStore {
     #[inline(always)]
     fn prefetch(&self, pin: Pin, bytes: core::ops::Range<usize>) {
         let page = self.address(pin);
-        bytes.step_by(LINE).for_each(|at| simd::prefetch(page.wrapping_add(at)));
+        bytes.step_by(CACHE_LINE).for_each(|at| simd::prefetch(page.wrapping_add(at)));
     }
 }
