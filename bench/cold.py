@@ -294,8 +294,8 @@ def cold_by_depth(name, bench):
 
 
 graph("cold_by_depth_grown", "cold index-only scans of a twentieth of the rows in a grown index, by depth",
-      "fpbtree.prefetch_distance", weight=35, note="btree has no such setting: it scans the same ranges"
+      "fpbtree.prefetch_distance", weight=35, quick=False, note="btree has no such setting: it scans the same ranges"
       )(functools.partial(cold_by_depth, "grown"))
 graph("cold_by_depth_heap", "cold index scans of 5,000 rows, each in another heap page, by depth",
-      "fpbtree.prefetch_distance", weight=0.1, note="btree has no such setting: it scans the same ranges"
+      "fpbtree.prefetch_distance", weight=0.1, quick=False, note="btree has no such setting: it scans the same ranges"
       )(functools.partial(cold_by_depth, "heap"))

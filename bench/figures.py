@@ -6,6 +6,7 @@ from measure import KINDS, METHODS, NESTED_LOOP, NO_OTHER_SCAN, Graph, Result
 
 FIGURES = {}
 HALF = "half of the rows"
+MANY = "1 M probes, or as many as there are rows"
 PROBE_NOTE = f"{HALF}, a tenth as many probes"
 
 
@@ -14,7 +15,8 @@ class Figure:
     """How a figure is named, judged and shown.
 
     `against` is what fpbtree is held against; `weight` about how long it takes, for the progress bar; `until` the last
-    major version its target is for; `cold`, whether it needs the system's cache emptied."""
+    major version its target is for; `cold`, whether it needs the system's cache emptied; `quick`, whether a quick run has
+    time for it unasked."""
 
     name: str
     what: str
@@ -26,6 +28,7 @@ class Figure:
     until: int | None
     against: str
     cold: bool
+    quick: bool
 
     def result(self, bench):
         samples = self.measure(bench)
@@ -45,23 +48,24 @@ class GraphFigure:
     weight: float
     note: str
     cold: bool
+    quick: bool
 
     def result(self, bench):
         return Graph(self.name, self.what, self.x, self.measure(bench), self.note)
 
 
-def figure(name, what, target=None, unit="ms", weight=1.0, note="", until=None, against="btree", cold=False):
+def figure(name, what, target=None, unit="ms", weight=1.0, note="", until=None, against="btree", cold=False, quick=True):
     """Registers a function from a Bench to {"fpbtree": samples, against: samples}."""
     def register(measure):
-        FIGURES[name] = Figure(name, what, measure, unit, target, weight, note, until, against, cold)
+        FIGURES[name] = Figure(name, what, measure, unit, target, weight, note, until, against, cold, quick)
         return measure
     return register
 
 
-def graph(name, what, x, weight=1.0, note="", cold=True):
+def graph(name, what, x, weight=1.0, note="", cold=True, quick=True):
     """Registers a function from a Bench to {series: {x: samples}}."""
     def register(measure):
-        FIGURES[name] = GraphFigure(name, what, measure, x, weight, note, cold)
+        FIGURES[name] = GraphFigure(name, what, measure, x, weight, note, cold, quick)
         return measure
     return register
 
@@ -80,9 +84,14 @@ def time_probes(bench, kind, count, scan="Index Only Scan", **sampled):
     return bench.alternate(lambda method, _: bench.session.time(statements[method]))
 
 
-@figure("probe", "nested-loop index-only probe of 1 M random keys", target=0.50, weight=40)
+def many(bench):
+    """So many probes as MANY says."""
+    return min(1_000_000, bench.rows)
+
+
+@figure("probe", "nested-loop index-only probe of random keys", target=0.50, weight=40, note=MANY)
 def probe(bench):
-    return time_probes(bench, "int4", 1_000_000)
+    return time_probes(bench, "int4", many(bench))
 
 
 @figure("probe_text", "nested-loop index-only probe of random e-mail addresses, text C", target=0.60, weight=20,
@@ -223,14 +232,16 @@ def build_figure(name, kind, what, settings, how, target, **options):
 
 
 for lanes, ending in (("int4", ""), ("int8", "_int8"), ("uuid", "_uuid"), ("timestamptz", "_timestamptz")):
+    quick = lanes == "int4"
     build_figure(f"build{ending}", lanes, lanes, ALONE, "serial, maintenance_work_mem 1 GB", 0.30)
-    build_figure(f"build_parallel{ending}", lanes, lanes, SHARED, "in parallel, as the server's own settings have it", 0.35)
-    build_figure(f"build_16mb{ending}", lanes, lanes, LITTLE, "serial, maintenance_work_mem 16 MB", 0.50)
+    build_figure(f"build_parallel{ending}", lanes, lanes, SHARED, "in parallel, as the server's own settings have it", 0.35,
+                 quick=quick)
+    build_figure(f"build_16mb{ending}", lanes, lanes, LITTLE, "serial, maintenance_work_mem 16 MB", 0.50, quick=quick)
 for name, kind, what in (("text", "email", "e-mail addresses, text C"), ("numeric", "numeric", "numeric"),
                          ("pair", "int4_text", "(int4, text C)")):
     build_figure(f"build_{name}", kind, what, ALONE, "serial, maintenance_work_mem 1 GB", 0.70, note=HALF)
     build_figure(f"build_parallel_{name}", kind, what, SHARED, "in parallel, as the server's own settings have it", None,
-                 note=HALF)
+                 note=HALF, quick=False)
 
 
 @figure("vacuum", "VACUUM after deleting 30 % at random, the index's share", target=0.50, weight=60,

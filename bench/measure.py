@@ -1,8 +1,6 @@
 """What the figures are made of: identical tables, alternating runs, medians."""
 
 import statistics
-import sys
-import time
 from dataclasses import dataclass, field
 
 from server import Failure
@@ -126,9 +124,9 @@ class Result:
         return self.ratio <= self.target
 
     def as_dict(self):
-        return {"figure": self.name, "what": self.what, "unit": self.unit, "fpbtree": summary(self.fpbtree),
-                self.against: summary(self.other), "ratio": self.ratio, "target": self.target, "met": self.met,
-                "note": self.note}
+        return {"figure": self.name, "what": self.what, "unit": self.unit, "against": self.against,
+                "fpbtree": summary(self.fpbtree), self.against: summary(self.other), "ratio": self.ratio,
+                "target": self.target, "met": self.met, "note": self.note}
 
 
 @dataclass
@@ -141,40 +139,10 @@ class Graph:
     series: dict
     note: str = ""
 
-    def medians(self):
-        return {label: {x: statistics.median(samples) for x, samples in points.items()}
-                for label, points in self.series.items()}
-
     def as_dict(self):
         return {"graph": self.name, "what": self.what, "x": self.x, "unit": "ms", "note": self.note,
                 "series": {label: [{"x": x} | summary(samples) for x, samples in points.items()]
                            for label, points in self.series.items()}}
-
-
-class Progress:
-    """Which figure is at work, a bar, and the time left, on the terminal."""
-
-    WIDTH = 24
-
-    def __init__(self, total):
-        self.total, self.done, self.started = total, 0.0, time.monotonic()
-        self.last = None
-
-    def show(self, name, fraction, weight):
-        done = self.done + weight * fraction
-        share = done / self.total
-        elapsed = time.monotonic() - self.started
-        left = f"{elapsed * (1 - share) / share:.0f} s left" if share > 0.02 else "estimating"
-        bar = "#" * int(self.WIDTH * share)
-        line = f"[{bar:<{self.WIDTH}}] {share:4.0%}  {name:<18} {left}"
-        if sys.stderr.isatty():
-            print(f"\r{line:<72}", end="", file=sys.stderr, flush=True)
-        elif self.last != (name, bar):
-            print(line, file=sys.stderr, flush=True)
-        self.last = (name, bar)
-
-    def finish(self, weight):
-        self.done += weight
 
 
 @dataclass
@@ -184,6 +152,7 @@ class Bench:
     server: object
     rows: int
     rounds: int = 5
+    full: bool = True
     tick: object = lambda done, of: None
     ready: set = field(default_factory=set)
     kept: dict = field(default_factory=dict)

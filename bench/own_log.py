@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 
-from figures import figure, time_probes
+from figures import MANY, figure, many, time_probes
 from measure import ARMS, METHODS
 
 OWN = "the index has fpbtree's own log"
@@ -107,25 +107,25 @@ def copy_random_own(bench):
     return copied(bench, "hashint8extended(i, 1)")
 
 
-@figure("probe_own", "nested-loop index-only probe of 1 M random keys", target=0.25, weight=40,
-        note="fpbtree is preloaded; the keys of one run are those of the next")
+@figure("probe_own", "nested-loop index-only probe of random keys", target=0.25, weight=40,
+        note=f"{MANY}; fpbtree is preloaded; the keys of one run are those of the next")
 def probe_own(bench):
     with own_log(bench):
-        return time_probes(bench, "int4", 1_000_000)
+        return time_probes(bench, "int4", many(bench))
 
 
-@figure("rows_own", "nested-loop index scan of 1 M random keys and their rows", target=0.60, weight=40,
-        note="fpbtree is preloaded; the keys of one run are those of the next")
+@figure("rows_own", "nested-loop index scan of random keys and their rows", target=0.60, weight=40,
+        note=f"{MANY}; fpbtree is preloaded; the keys of one run are those of the next")
 def rows_own(bench):
     with own_log(bench):
-        return time_probes(bench, "int4", 1_000_000, "Index Scan")
+        return time_probes(bench, "int4", many(bench), "Index Scan")
 
 
-@figure("hot_rows_own", "nested-loop index scan of 1 M hot keys (Zipf, 0.99) and their rows", target=0.55, weight=40,
-        note="fpbtree is preloaded")
+@figure("hot_rows_own", "nested-loop index scan of hot keys (Zipf, 0.99) and their rows", target=0.55, weight=40,
+        note=f"{MANY}; fpbtree is preloaded")
 def hot_rows_own(bench):
     with own_log(bench):
-        return time_probes(bench, "int4", 1_000_000, "Index Scan", zipf=True)
+        return time_probes(bench, "int4", many(bench), "Index Scan", zipf=True)
 
 
 @figure("redo_own", "redo of random inserts of half of the rows, after a crash, the index's share", target=1.0, weight=30,
@@ -155,7 +155,7 @@ def redo_time(bench):
     return float(done.group(1)) * 1000
 
 
-MIXED_SECONDS = 5
+MIXED_SECONDS = {"quick": 2, "full": 5}
 # What clients of pgbench do. Mixed, it is a hundred rows at a time: it is not the protocol that is measured.
 SCRIPTS = {
     "write": "INSERT INTO mixed_{method} SELECT hashint4((random() * 1000000000)::int) FROM generate_series(1, 100)",
@@ -170,9 +170,11 @@ SCRIPTS = {
         note=f"{OWN}; pgbench, 4 clients, commits do not wait for the disk; half of the transactions insert 100 rows, half"
              " look 100 up; all in memory")
 def mixed_own(bench):
+    seconds = str(MIXED_SECONDS["full" if bench.full else "quick"])
+
     def run(method, _):
         files = [argument for name in ("write", "read") for argument in ("-f", script(bench, name, method))]
-        report = bench.server.run("pgbench", "-n", "-M", "prepared", "-c", "4", "-j", "2", "-T", str(MIXED_SECONDS), *files)
+        report = bench.server.run("pgbench", "-n", "-M", "prepared", "-c", "4", "-j", "2", "-T", seconds, *files)
         return 1000 / float(re.search(r"tps = ([\d.]+)", report).group(1))
     with own_log(bench, synchronous_commit="off"):
         for method in METHODS:
@@ -181,7 +183,7 @@ def mixed_own(bench):
         return bench.alternate(run)
 
 
-@figure("growth_own", "growth of the indexes of a table that is updated", target=1.0, unit="times", weight=30,
+@figure("growth_own", "growth of the indexes of a table that is updated", target=1.0, unit="times", weight=120, quick=False,
         note=f"{OWN}; 200,000 rows, 300,000 updates; a unique index finds the row, another has the column that changes;"
              " pages after / before")
 def growth_own(bench):

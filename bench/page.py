@@ -1,0 +1,236 @@
+"""The report as one HTML page that needs nothing else: no script, no file, no network. It is well-formed XML, too."""
+
+import re
+from html import escape
+
+from plot import DRAWN, STYLE, number
+from report import COLD, QUICK, absent, cells, chart_of, hardware, verdict
+
+# A paper's figures begin with its name, and a dash.
+PAPERS = {
+    "fpb": "Chen, Gibbons, Mowry, Valentin: Fractal Prefetching B+-Trees, SIGMOD 2002",
+    "modular": "Sasaki, Araki: Modularizing B+-Trees: Three-Level B+-Trees Work Fine",
+    "kiss": "Kissinger, Schlegel, Habich, Lehner: KISS-Tree, DaMoN 2012",
+    "thesis": "Jónsson: Practical Performance Considerations for the Prefetching B+-tree, 2006",
+    "sentinel": "Ye: Boosting the Search Performance of B+-tree for Non-volatile Memory with Sentinels, 2021",
+}
+OTHER = "Of our own"
+IN_POSTGRESQL = "What the paper shows in a database system (Figure 19) is, here, the extension's cold scans in PostgreSQL"
+LAYOUT = """
+*{box-sizing:border-box}
+:root{--yes:#00694c;--no:#b03a00}
+@media (prefers-color-scheme:dark){:root{--yes:#3ecf9f;--no:#ff9a66}}
+body{margin:0 auto;max-width:76rem;padding:0 1rem 3rem;font:1rem/1.5 system-ui,sans-serif;color:var(--text);
+background:var(--page);overflow-wrap:break-word}
+h1{font-size:1.5rem;line-height:1.25}
+h2{font-size:1.25rem;line-height:1.3;margin-top:3rem;border-bottom:1px solid var(--grid)}
+h3{font-size:1.05rem;margin:2rem 0 0}
+a{color:var(--s0)}
+nav ul{list-style:none;padding:0}
+nav li{margin:.6rem 0}
+small a{display:inline-block;padding:.15rem 0}
+ul{padding-left:1.2rem}
+.small{font-size:.85rem;opacity:.85;margin:.2rem 0}
+.panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,21rem),1fr));gap:1rem 2.5rem}
+figure{margin:1rem 0 0;min-width:0}
+figcaption{font-weight:600;margin-bottom:.3rem}
+svg{display:block;width:100%;max-width:26rem;height:auto}
+.scroll{overflow-x:auto;max-width:100%}
+table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
+th,td{padding:.25rem .7rem .25rem 0;border-bottom:1px solid var(--grid);text-align:right;vertical-align:top}
+th{vertical-align:bottom}
+th:first-child,td:first-child{text-align:left}
+.measured td:nth-child(2),.measured th:nth-child(2){text-align:left;min-width:15rem}
+summary{cursor:pointer;font-size:.85rem;padding:.3rem 0}
+.claims{list-style:none;padding:0}
+.claims li{border-left:.25rem solid var(--yes);padding:.1rem 0 .1rem .7rem;margin:.7rem 0;max-width:46rem}
+.claims li.no{border-color:var(--no)}
+.yes b:first-child{color:var(--yes)}
+.no b:first-child{color:var(--no)}
+.broken{border:2px solid var(--no);padding:.5rem .7rem;white-space:pre-wrap}
+"""
+
+
+def element(name, inside, **attributes):
+    """An element around what is HTML already; class_ stands for class."""
+    given = "".join(f' {key.rstrip("_")}="{escape(str(value))}"' for key, value in attributes.items())
+    return f"<{name}{given}>{inside}</{name}>"
+
+
+def paragraph(words, **attributes):
+    return element("p", escape(words), **attributes)
+
+
+def mark(holds, words):
+    """A verdict that is not its colour alone."""
+    return f"<b>{'✓' if holds else '✗'} {escape(words)}</b>"
+
+
+def table(heading, rows, **attributes):
+    def row(cells, kind):
+        # A number stays beside its unit.
+        kept = (cell if len(cell) > 16 else cell.replace(" ", "\u00a0") for cell in map(str, cells))
+        return element("tr", "".join(element(kind, escape(cell)) for cell in kept))
+    head, body = row(heading, "th"), "".join(row(cells, "td") for cells in rows)
+    return element("div", element("table", f"<thead>{head}</thead><tbody>{body}</tbody>", **attributes), class_="scroll")
+
+
+def folded(words, inside):
+    return f"<details><summary>{escape(words)}</summary>{inside}</details>"
+
+
+def digits(value):
+    return "" if value is None else number(value)
+
+
+def chart_table(chart):
+    """The numbers that a line chart is made of: a row for each place, a column for each series."""
+    series = {one["name"]: dict(one["points"]) for one in chart["series"]}
+    places = sorted({x for points in series.values() for x in points if x is not None})
+    rows = [[digits(x), *(digits(points.get(x)) for points in series.values())] for x in places]
+    return table([chart["x"]["label"], *series], rows)
+
+
+def bars_table(chart):
+    rows = [[name, *map(digits, values)] for name, values in chart["series"]]
+    return table([chart["y"]["label"], *chart["groups"]], rows)
+
+
+NUMBERS = {"chart": chart_table, "bars": bars_table}
+LONG = 12  # rows that are shown unasked
+
+
+def panel(one):
+    """A chart with its numbers folded away, or a table."""
+    if one["kind"] == "table":
+        shown = table(one["heading"], one["rows"])
+        inside = folded(f"{len(one['rows'])} rows", shown) if len(one["rows"]) > LONG else shown
+    else:
+        inside = DRAWN[one["kind"]](one) + folded("Numbers", NUMBERS[one["kind"]](one))
+    return element("figure", element("figcaption", escape(one["title"])) + inside)
+
+
+def claim(one):
+    told = [f"{name} {one[key]}" for name, key in (("paper", "paper"), ("goal", "goal"), ("here", "ours")) if one[key]]
+    inside = f"{mark(one['holds'], verdict(one))}: {escape(one['what'])}<br/>{escape(' · '.join(told))}"
+    return element("li", inside + paragraph(one["why"], class_="small"), class_="yes" if one["holds"] else "no")
+
+
+def outcome(one):
+    """A figure of the lab."""
+    parts = [f'<h3 id="{escape(one["name"])}">{escape(one["title"])}</h3>',
+             paragraph(f"{one['source']}. {one['name']}, {one['seconds']:.0f} s", class_="small")]
+    if "error" in one:
+        parts.append(paragraph(f"It broke off: {one['error']}", class_="broken"))
+    if one["claims"]:
+        parts.append(element("ul", "".join(map(claim, one["claims"])), class_="claims"))
+    parts.append(element("div", "".join(map(panel, one["panels"])), class_="panels"))
+    return element("section", "".join(parts))
+
+
+def by_paper(lab):
+    """{paper: its outcomes}, in the papers' order; what is of no paper comes last."""
+    prefixes = {one["name"]: one["name"].partition("-")[0] for one in lab}
+    groups = {paper: [one for one in lab if prefixes[one["name"]] == paper] for paper in PAPERS}
+    groups["own"] = [one for one in lab if prefixes[one["name"]] not in PAPERS]
+    return {paper: outcomes for paper, outcomes in groups.items() if outcomes}
+
+
+def paper_section(paper, outcomes, with_extension):
+    heading = f'<h2 id="{paper}">{escape(PAPERS.get(paper, OTHER))}</h2>'
+    if paper == "fpb" and with_extension:
+        heading += f'<p>{IN_POSTGRESQL}: <a href="#extension">below</a>.</p>'
+    return heading + "".join(map(outcome, outcomes))
+
+
+def number_of(name):
+    """`Figure 10` for `fpb-figure10`."""
+    found = re.fullmatch(r"[a-z]+-(figure|table)([\d.]+.*)", name)
+    return f"{found[1].capitalize()} {found[2]}" if found else name
+
+
+def contents(report):
+    entries = []
+    for paper, outcomes in by_paper(report["lab"]).items():
+        links = " · ".join(f'<a href="#{escape(one["name"])}">{escape(number_of(one["name"]))}</a>' for one in outcomes)
+        entries.append(f'<li><a href="#{paper}">{escape(PAPERS.get(paper, OTHER))}</a><br/><small>{links}</small></li>')
+    if "postgresql" in report["machine"]:
+        entries.append('<li><a href="#extension">The extension beside btree, in PostgreSQL</a></li>')
+    return element("nav", f"<h2>Contents</h2><ul>{''.join(entries)}</ul>")
+
+
+def goals(report):
+    """(met, where it is told, what, goal, here) for every goal: the lab's, then the extension's."""
+    for one in report["lab"]:
+        for said in one["claims"]:
+            if said["goal"]:
+                yield said["holds"], one["name"], said["what"], said["goal"], said["ours"]
+    for figure in report["figures"]:
+        if figure["met"] is not None:
+            _, what, _, _, ratio, target = cells(figure)
+            yield figure["met"], figure["figure"], what, f"{target} of {figure['against']}", ratio
+
+
+def goal(met, name, what, wanted, here):
+    inside = f'{mark(met, "met" if met else "missed")}: <a href="#{escape(name)}">{escape(what)}</a>'
+    return element("li", f"{inside}<br/>goal {escape(wanted)} · here {escape(here)}", class_="yes" if met else "no")
+
+
+def summary(report):
+    """Goals first, the missed ones before those that are met; then how often the papers are agreed with."""
+    known = list(goals(report))
+    met, missed = ([one for one in known if one[0] == reached] for reached in (True, False))
+    claims = [said for one in report["lab"] for said in one["claims"] if said["paper"] and not said["goal"]]
+    broken = [one["name"] for one in report["lab"] if "error" in one]
+    parts = ["<h2>Summary</h2>", f"<p>{len(met)} of {len(known)} goals are met"
+             f"{f', {len(missed)} missed' if missed else ''}. ", f"{sum(said['holds'] for said in claims)} of"
+             f" {len(claims)} other numbers of the papers agree with what was measured here.</p>"]
+    if broken:
+        parts.append(paragraph(f"Broke off: {', '.join(broken)}.", class_="broken"))
+    for goals_of, words in ((missed, "missed"), (met, "met")):
+        listed = element("ul", "".join(goal(*one) for one in goals_of), class_="claims")
+        if goals_of:
+            parts.append(listed if words == "missed" and len(goals_of) <= LONG
+                         else folded(f"The {len(goals_of)} goals that are {words}", listed))
+    return "".join(parts)
+
+
+def measured(figures):
+    """The extension's table; its rows are what the summary links to."""
+    words = {True: "✓ met", False: "✗ missed", None: ""}
+    heading = ["figure", "what", "fpbtree", "btree, unless named", "ratio", "target", ""]
+    shown = table(heading, [[*cells(figure), words[figure["met"]]] for figure in figures], class_="measured")
+    for figure in figures:
+        name = escape(figure["figure"])
+        shown = shown.replace(f"<tr><td>{name}</td>", f'<tr id="{name}"><td>{name}</td>')
+    return shown
+
+
+def extension(report):
+    about = report["machine"]
+    settings = ", ".join(f"{name} = {value}" for name, value in about["settings"].items())
+    graphs = [panel(chart_of(graph)) + paragraph(graph["note"], class_="small") for graph in report["graphs"]]
+    return "".join([
+        '<h2 id="extension">The extension beside btree, in PostgreSQL</h2>',
+        paragraph(f"{about['rows']:,} rows of random keys; medians of {about['rounds']} alternating runs after a warm-up"
+                  " (min – max); sizes have no spread."),
+        measured(report["figures"]),
+        element("div", "".join(element("div", graph) for graph in graphs), class_="panels"),
+        folded("How it was measured", paragraph(f"Settings: {settings}.") + paragraph(COLD.replace("`", "").format(
+            default=about["default_effective_io_concurrency"])))])
+
+
+def page(report):
+    about = report["machine"]
+    groups = by_paper(report["lab"])
+    body = ["<h1>fpbtree: what its pages owe to five papers, measured here</h1>",
+            paragraph(f"{hardware(about)}. {about['date']}."),
+            "" if about["full"] else paragraph(QUICK),
+            *(paragraph(sentence) for sentence in absent(report)),
+            summary(report), contents(report),
+            *(paper_section(paper, outcomes, "postgresql" in about) for paper, outcomes in groups.items()),
+            extension(report) if "postgresql" in about else ""]
+    return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
+            '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
+            f"<title>fpbtree: report</title><style>{STYLE}{LAYOUT}</style></head>\n<body>"
+            + "\n".join(filter(None, body)) + "</body></html>\n")
