@@ -8,7 +8,7 @@ endif
 
 BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(foreach figure,$(FIGURE),--figure $(figure))
 
-.PHONY: help packages test-packages install test test-matrix torture valgrind demo bench clean
+.PHONY: help packages test-packages install lab test test-matrix torture valgrind demo bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,8 +39,12 @@ valgrind: install ## scans, inserts, VACUUM and redo under valgrind's memcheck, 
 demo: install ## fpbtree beside btree on pgbench's accounts, in under three minutes
 	scripts/demo $(PG_CONFIG)
 
-bench: install ## the benchmark table, 2 M rows; FULL=1 for 10 M, FIGURE=probe for one figure
-	$(BENCH)
+lab: packages ## build what measures the papers' structures, target/release/fpbtree-lab
+	@scripts/need libabsl-dev g++ || echo "without them, Abseil's B-tree is left out"
+	scripts/build-lab
+
+bench: install lab ## the papers' figures, then fpbtree beside btree: bench/out/report.html; FULL=1 for full size, FIGURE=NAME for one
+	@$(BENCH)
 
 clean: ## remove what was built, the test roots included
 	cargo clean

@@ -1,7 +1,9 @@
 """The lab's figures: the papers' structures, measured without PostgreSQL by a program of its own."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -12,6 +14,8 @@ from server import Failure
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # As scripts/build-lab has it.
 PROGRAM = os.path.join(ROOT, os.environ.get("CARGO_TARGET_DIR", "target"), "release", "fpbtree-lab")
+# The sizes of pages, in KB, that it takes other builds to measure.
+OTHER_SIZES = (4, 16, 32)
 
 
 @dataclass
@@ -38,21 +42,31 @@ def figures(program=PROGRAM):
     """{name: figure}, in the lab's order."""
     if not os.path.exists(program):
         raise Failure(f"no {program}: `scripts/build-lab` builds it, and `make bench` calls that")
-    listed = subprocess.run([program, "--json"], capture_output=True, text=True, check=True).stdout
-    return {figure.name: figure for figure in (LabFigure(**json.loads(line)) for line in listed.splitlines())}
+    listed = subprocess.run([program, "--json"], capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        raise Failure(f"{program} has no list of figures: {listed.stderr}")
+    return {figure.name: figure for figure in (LabFigure(**json.loads(line)) for line in listed.stdout.splitlines())}
+
+
+def environment(program):
+    """Tells the program where the builds for other page sizes are, if they are."""
+    builds = {f"FPBTREE_LAB_{size}K": f"{program}-{size}k" for size in OTHER_SIZES}
+    return os.environ | {name: build for name, build in builds.items() if os.path.exists(build)}
 
 
 def run(program, name, full, done):
-    """Runs one figure to its end; the program is gone whatever happens here."""
+    """Runs one figure to its end; the program, and what it started, is gone whatever happens here."""
     command = [program, "--json", *(["--full"] if full else []), name]
     # A file takes the outcome: a pipe that nobody reads would hold the program up.
     with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
-        with subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        with subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True, errors="replace",
+                              env=environment(program), start_new_session=True) as process:
             try:
                 said = follow(process.stderr, done)
                 status = process.wait()
             except BaseException:
-                process.kill()
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 raise
         out.seek(0)
         return outcome_of(out.read(), status, said)

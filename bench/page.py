@@ -40,7 +40,8 @@ table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-num
 th,td{padding:.25rem .7rem .25rem 0;border-bottom:1px solid var(--grid);text-align:right;vertical-align:top}
 th{vertical-align:bottom}
 th:first-child,td:first-child{text-align:left}
-.measured td:nth-child(2),.measured th:nth-child(2){text-align:left;min-width:15rem}
+.measured td{white-space:nowrap}
+.measured td:nth-child(2),.measured th:nth-child(2){text-align:left;min-width:15rem;white-space:normal}
 summary{cursor:pointer;font-size:.85rem;padding:.3rem 0}
 .claims{list-style:none;padding:0}
 .claims li{border-left:.25rem solid var(--yes);padding:.1rem 0 .1rem .7rem;margin:.7rem 0;max-width:46rem}
@@ -220,11 +221,16 @@ def extension(report):
             default=about["default_effective_io_concurrency"])))])
 
 
+def duration(seconds):
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} seconds"
+
+
 def page(report):
     about = report["machine"]
     groups = by_paper(report["lab"])
     body = ["<h1>fpbtree: what its pages owe to five papers, measured here</h1>",
-            paragraph(f"{hardware(about)}. {about['date']}."),
+            paragraph(f"{hardware(about)}."),
+            paragraph(f"Measured on {about['date']}, in {duration(about['seconds'])}."),
             "" if about["full"] else paragraph(QUICK),
             *(paragraph(sentence) for sentence in absent(report)),
             summary(report), contents(report),

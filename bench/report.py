@@ -69,7 +69,8 @@ def hardware(about):
     """The machine and its system, in a sentence's beginning."""
     caches = f" ({', '.join(about['caches'])})" if about["caches"] else ""
     pages = f", transparent huge pages: {about['huge_pages']}" if about["huge_pages"] else ""
-    software = [f"Linux {about['kernel']}{pages}", about["compiler"], about.get("postgresql") and f"PostgreSQL {about['postgresql']}"]
+    server = f"PostgreSQL {about['postgresql']}" if "postgresql" in about else ""
+    software = [f"Linux {about['kernel']}{pages}", about["compiler"], server]
     return (f"{about['cpu']}, {about['cores']} cores{caches}, {about['memory_mb'] / 1024:.0f} GB of memory, "
             + ", ".join(filter(None, software)))
 
@@ -82,8 +83,8 @@ def verdict(claim):
 
 def table(heading, rows):
     """Markdown's; a bar in a cell does not end it."""
-    return [f"| {' | '.join(heading)} |", "|---" * len(heading) + "|",
-            *(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in rows)]
+    lines = [[words.replace("|", r"\|") for words in row] for row in rows]
+    return [f"| {' | '.join(heading)} |", "|---" * len(heading) + "|", *(f"| {' | '.join(line)} |" for line in lines)]
 
 
 def lab_lines(lab):
