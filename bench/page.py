@@ -16,6 +16,15 @@ PAPERS = {
 }
 OTHER = "Of our own"
 IN_POSTGRESQL = "What the paper shows in a database system (Figure 19) is, here, the extension's cold scans in PostgreSQL"
+# Kinds of the extension's figures: the first whose expression is found in the name.
+KINDS = {
+    "With fpbtree's own log": "_own$",
+    "From a cold server, and from slow storage": "^(cold|slow)_",
+    "What prefetching costs where there is nothing to fetch": "^warm_",
+    "Building": "^build",
+    "Sizes": "^size_",
+    "Lookups, scans and changes": "",
+}
 LAYOUT = """
 *{box-sizing:border-box}
 :root{--yes:#00694c;--no:#b03a00}
@@ -41,13 +50,14 @@ th,td{padding:.25rem .7rem .25rem 0;border-bottom:1px solid var(--grid);text-ali
 th{vertical-align:bottom}
 th:first-child,td:first-child{text-align:left}
 .measured td{white-space:nowrap}
-.measured td:nth-child(2),.measured th:nth-child(2){text-align:left;min-width:15rem;white-space:normal}
+.measured td:first-child{min-width:10.5rem;max-width:24rem;white-space:normal}
+.measured td:nth-child(4){text-align:left}
 summary{cursor:pointer;font-size:.85rem;padding:.3rem 0}
 .claims{list-style:none;padding:0}
 .claims li{border-left:.25rem solid var(--yes);padding:.1rem 0 .1rem .7rem;margin:.7rem 0;max-width:46rem}
 .claims li.no{border-color:var(--no)}
-.yes b:first-child{color:var(--yes)}
-.no b:first-child{color:var(--no)}
+.yes b{color:var(--yes)}
+.no b{color:var(--no)}
 .broken{border:2px solid var(--no);padding:.5rem .7rem;white-space:pre-wrap}
 """
 
@@ -137,10 +147,10 @@ def by_paper(lab):
     return {paper: outcomes for paper, outcomes in groups.items() if outcomes}
 
 
-def paper_section(paper, outcomes, with_extension):
+def paper_section(paper, outcomes, cold):
     heading = f'<h2 id="{paper}">{escape(PAPERS.get(paper, OTHER))}</h2>'
-    if paper == "fpb" and with_extension:
-        heading += f'<p>{IN_POSTGRESQL}: <a href="#extension">below</a>.</p>'
+    if paper == "fpb" and cold:
+        heading += f'<p>{IN_POSTGRESQL}: <a href="#{cold[0]}">below</a>.</p>'
     return heading + "".join(map(outcome, outcomes))
 
 
@@ -196,26 +206,37 @@ def summary(report):
     return "".join(parts)
 
 
-def measured(figures):
-    """The extension's table; its rows are what the summary links to."""
-    words = {True: "✓ met", False: "✗ missed", None: ""}
-    heading = ["figure", "what", "fpbtree", "btree, unless named", "ratio", "target", ""]
-    shown = table(heading, [[*cells(figure), words[figure["met"]]] for figure in figures], class_="measured")
-    for figure in figures:
-        name = escape(figure["figure"])
-        shown = shown.replace(f"<tr><td>{name}</td>", f'<tr id="{name}"><td>{name}</td>')
-    return shown
+def kind_of(name):
+    return next(kind for kind, pattern in KINDS.items() if re.search(pattern, name))
+
+
+def measured_row(figure):
+    name, what, fpbtree, other, ratio, target = map(escape, cells(figure))
+    reached = {True: mark(True, "met"), False: mark(False, "missed"), None: ""}[figure["met"]]
+    inside = [f"{what}<br/><small>{name}</small>", ratio, target, reached, fpbtree, other]
+    return element("tr", "".join(element("td", cell) for cell in inside), id=name,
+                   class_="no" if figure["met"] is False else "yes")
+
+
+def measured(kind, figures):
+    """A heading and a table; its rows are what the summary links to."""
+    heading = ("", "ratio", "goal", "", "fpbtree", "btree, unless named")
+    head = element("tr", "".join(element("th", escape(cell)) for cell in heading))
+    body = "".join(map(measured_row, figures))
+    return element("h3", escape(kind)) + element("div", element(
+        "table", f"<thead>{head}</thead><tbody>{body}</tbody>", class_="measured"), class_="scroll")
 
 
 def extension(report):
     about = report["machine"]
     settings = ", ".join(f"{name} = {value}" for name, value in about["settings"].items())
+    kinds = {kind: [one for one in report["figures"] if kind_of(one["figure"]) == kind] for kind in reversed(KINDS)}
     graphs = [panel(chart_of(graph)) + paragraph(graph["note"], class_="small") for graph in report["graphs"]]
     return "".join([
         '<h2 id="extension">The extension beside btree, in PostgreSQL</h2>',
         paragraph(f"{about['rows']:,} rows of random keys; medians of {about['rounds']} alternating runs after a warm-up"
                   " (min – max); sizes have no spread."),
-        measured(report["figures"]),
+        *(measured(kind, figures) for kind, figures in kinds.items() if figures),
         element("div", "".join(element("div", graph) for graph in graphs), class_="panels"),
         folded("How it was measured", paragraph(f"Settings: {settings}.") + paragraph(COLD.replace("`", "").format(
             default=about["default_effective_io_concurrency"])))])
@@ -228,13 +249,14 @@ def duration(seconds):
 def page(report):
     about = report["machine"]
     groups = by_paper(report["lab"])
+    cold = [figure["figure"] for figure in report["figures"] if figure["figure"].startswith("cold_")]
     body = ["<h1>fpbtree: what its pages owe to five papers, measured here</h1>",
             paragraph(f"{hardware(about)}."),
             paragraph(f"Measured on {about['date']}, in {duration(about['seconds'])}."),
             "" if about["full"] else paragraph(QUICK),
             *(paragraph(sentence) for sentence in absent(report)),
             summary(report), contents(report),
-            *(paper_section(paper, outcomes, "postgresql" in about) for paper, outcomes in groups.items()),
+            *(paper_section(paper, outcomes, cold) for paper, outcomes in groups.items()),
             extension(report) if "postgresql" in about else ""]
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>'

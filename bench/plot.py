@@ -175,7 +175,7 @@ def lines(chart):
     series = [drawable(one["points"], chart["x"]["log"], chart["y"]["log"]) for one in chart["series"]]
     xs, ys = ([point[at] for points in series for point in points] for at in (0, 1))
     parts, top = legend([one["name"] for one in chart["series"]], marker)
-    top += LINE + 10
+    top += LINE + 12
     bottom = top + PLOT_HEIGHT
     across = Axis(xs, chart["x"]["log"], LEFT, WIDTH - RIGHT, tight=True)
     up = Axis(ys, chart["y"]["log"], bottom, top, from_zero=True)
@@ -209,8 +209,8 @@ def bars(chart):
     known = [(0, value) for _, *values in groups for value in values]
     across = Axis([value for _, value in drawable(known, False, chart["y"]["log"])], chart["y"]["log"], 0, WIDTH - VALUE,
                   from_zero=True)
-    parts.append(text(0, y + LINE - 4, chart["y"]["label"], "start"))
-    y += LINE + 4
+    parts.append(text(0, y + LINE - 2, chart["y"]["label"], "start"))
+    y += LINE + 6
     for label, *values in groups:
         parts.append(text(0, y + LINE - 5, fitted(label, 0.9 * WIDTH), "start", ' font-weight="bold"'))
         y += LINE
