@@ -86,8 +86,8 @@ def table(heading, rows, **attributes):
     return element("div", element("table", f"<thead>{head}</thead><tbody>{body}</tbody>", **attributes), class_="scroll")
 
 
-def folded(words, inside):
-    return f"<details><summary>{escape(words)}</summary>{inside}</details>"
+def folded(words, inside, **attributes):
+    return element("details", f"<summary>{escape(words)}</summary>{inside}", **attributes)
 
 
 def digits(value):
@@ -198,11 +198,10 @@ def summary(report):
              f" {len(claims)} other numbers of the papers agree with what was measured here.</p>"]
     if broken:
         parts.append(paragraph(f"Broke off: {', '.join(broken)}.", class_="broken"))
-    for goals_of, words in ((missed, "missed"), (met, "met")):
-        listed = element("ul", "".join(goal(*one) for one in goals_of), class_="claims")
-        if goals_of:
-            parts.append(listed if words == "missed" and len(goals_of) <= LONG
-                         else folded(f"The {len(goals_of)} goals that are {words}", listed))
+    for listed, words, shown in ((missed, "missed", {"open": "open"}), (met, "met", {})):
+        if listed:
+            inside = element("ul", "".join(goal(*one) for one in listed), class_="claims")
+            parts.append(folded(f"The goals that are {words}", inside, **shown))
     return "".join(parts)
 
 
