@@ -148,7 +148,7 @@ def by_paper(lab):
 
 
 def paper_section(paper, outcomes, cold):
-    heading = f'<h2 id="{paper}">{escape(PAPERS.get(paper, OTHER))}</h2>'
+    heading = f'<h2 id="paper-{paper}">{escape(PAPERS.get(paper, OTHER))}</h2>'
     if paper == "fpb" and cold:
         heading += f'<p>{IN_POSTGRESQL}: <a href="#{cold[0]}">below</a>.</p>'
     return heading + "".join(map(outcome, outcomes))
@@ -164,7 +164,7 @@ def contents(report):
     entries = []
     for paper, outcomes in by_paper(report["lab"]).items():
         links = " · ".join(f'<a href="#{escape(one["name"])}">{escape(number_of(one["name"]))}</a>' for one in outcomes)
-        entries.append(f'<li><a href="#{paper}">{escape(PAPERS.get(paper, OTHER))}</a><br/><small>{links}</small></li>')
+        entries.append(f'<li><a href="#paper-{paper}">{escape(PAPERS.get(paper, OTHER))}</a><br/><small>{links}</small></li>')
     if "postgresql" in report["machine"]:
         entries.append('<li><a href="#extension">The extension beside btree, in PostgreSQL</a></li>')
     return element("nav", f"<h2>Contents</h2><ul>{''.join(entries)}</ul>")

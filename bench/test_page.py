@@ -51,7 +51,7 @@ def words(element):
 
 class Page(unittest.TestCase):
     LAB = (outcome("fpb-figure10", claim("a < b & c", True, goal="≥ 1 ×"), panels=[CHART, BARS, TABLE]),
-           outcome("kiss-figure5", claim("missed <b>", False, goal="≥ 2 ×"), claim("agreed", True, paper="3")),
+           outcome("kiss", claim("missed <b>", False, goal="≥ 2 ×"), claim("agreed", True, paper="3")),
            outcome("thesis-figure5.1", error="thread 'main' panicked: 1 < 2"))
 
     def test_well_formed_and_self_contained(self):
@@ -83,7 +83,7 @@ class Page(unittest.TestCase):
     def test_a_claim_is_told_whole(self):
         told = words(parsed(report(self.LAB)))
         self.assertIn("✓ agrees: agreed", told)
-        self.assertIn("<Title> of kiss-figure5", told)
+        self.assertIn("<Title> of kiss", told)
         self.assertIn("✗ differs: differed", words(parsed(report([outcome("a", claim("differed", False, paper="3"))]))))
         self.assertIn("paper 3 · here 1.5 × Because of agreed.", told.replace("×Because", "× Because"))
 
