@@ -7,7 +7,7 @@ import math
 from html import escape
 
 WIDTH, PLOT_HEIGHT = 360, 190
-LEFT, RIGHT = 50, 16
+LEFT, RIGHT = 50, 18
 LINE = 18  # the height of a line of text
 LETTER = 6.8  # its letters' width, rather too much than too little
 BAR = 13
