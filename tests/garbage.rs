@@ -122,7 +122,7 @@ fn every_byte_damaged_alone() {
     let meta = exact(one_column::<u64>(), normal::<u64>());
     // Pages without runs, and pages of them.
     let lane = |at: u64| if at < 700 { at } else { at / 300 * 1000 };
-    let pages = load::<u64>(&meta, 100, (0..3000).map(|at| key(lane(at).into(), at)));
+    let pages = load::<u64>(&meta, 100, (0..3000 * PAGE_SIZE as u64 / 8192).map(|at| key(lane(at).into(), at)));
     let (mut found, mut random) = (0, StdRng::seed_from_u64(8));
     for (block, sound) in pages.iter().enumerate().skip(2).take(3) {
         for at in 24..PAGE_SIZE {

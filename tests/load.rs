@@ -196,6 +196,10 @@ fn random_sizes_of_u128() {
 
 /// Rows that share a few lanes take little more than their tails, whatever the fill factor, and stay so.
 #[test]
+#[cfg_attr(
+    any(feature = "page-4k", feature = "page-16k", feature = "page-32k"),
+    ignore = "says how large pages of 8 KB are"
+)]
 fn runs_are_small() {
     for (size, fill, most) in [(3000, 90, 6.9), (700, 50, 7.3), (150, 90, 8.8)] {
         let mut bed = loads::<u32>(normal::<u32>(), 300_000, size, fill);
@@ -224,6 +228,10 @@ fn pages_are_as_full_as_asked_for() {
 
 /// The same of byte strings, with the key in the lane or behind it, an opaque column, and something carried.
 #[test]
+#[cfg_attr(
+    any(feature = "page-4k", feature = "page-16k", feature = "page-32k"),
+    ignore = "says how large pages of 8 KB are"
+)]
 fn runs_of_byte_strings_are_small() {
     let texts = |kind| DigitShape { kind, descending: false, nulls_first: false };
     let opaque = DigitKind::Opaque { prefix: 0, value: ValueLength::Variable };
@@ -263,6 +271,10 @@ fn runs_of_byte_strings_are_small() {
 
 /// Rows that come one by one, in the order of a table that grows or of one with room everywhere, make runs too.
 #[test]
+#[cfg_attr(
+    any(feature = "page-4k", feature = "page-16k", feature = "page-32k"),
+    ignore = "says how large pages of 8 KB are"
+)]
 fn inserted_runs_are_small() {
     let mut random = StdRng::seed_from_u64(3);
     let column = DigitShape { kind: DigitKind::Text, descending: false, nulls_first: false };

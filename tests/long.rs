@@ -154,6 +154,10 @@ fn bytes_an_entry(taste: Taste, rows: Vec<Row>) -> f64 {
 }
 
 #[test]
+#[cfg_attr(
+    any(feature = "page-4k", feature = "page-16k", feature = "page-32k"),
+    ignore = "says how large pages of 8 KB are"
+)]
 fn what_keys_have_in_common_is_stored_once() {
     let taste = Taste::new(vec![column(DigitKind::Text)], 0, MOST_KEY, &[], 1);
     let mut random = StdRng::seed_from_u64(4000);

@@ -4,7 +4,7 @@ use super::{BUILD_ID, memory_to_ask};
 use fpbtree_engine::key::digit::{Buffer, Decimal, DecimalClass, DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::key::long::{ColumnOrder, Kept, LongOrder, LongShape, MOST_KEY, Room, Stored};
 use fpbtree_engine::key::{LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, LogKind, Long, Meta, Shape};
+use fpbtree_engine::page::{Entry, Geometry, LogKind, Long, MAX_PAGE_NODES, Meta, Shape};
 use fpbtree_engine::scan::{Cursor, Cut, Direction, Interval, LongSelection, Matches, compare_cuts};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
@@ -141,17 +141,25 @@ impl Row {
     }
 }
 
-/// Widths that leave pages about this much room: trees get many levels.
+/// Widths that leave leaves so many cache lines of room, and inner pages two more: trees get many levels.
+fn leaving(carries: bool, room: usize) -> Geometry {
+    // Lines are twice as long where a byte would not number them.
+    let lines = |lines| lines / PAGE_SIZE.div_ceil(16384);
+    let [w, inner_w] = [room, room + 2].map(|room| (MAX_PAGE_NODES - lines(room)) as u8);
+    Geometry::with_widths(kind(carries), BUILD_ID, [w, 1, inner_w, lines(2) as u8]).expect("these widths fit")
+}
+
+/// Small pages.
 pub fn small(carries: bool) -> Geometry {
-    Geometry::with_widths(kind(carries), BUILD_ID, [104, 1, 102, 2]).expect("these widths fit")
+    leaving(carries, 21)
 }
 
 /// Longer keys do not fit [`small`] pages.
 pub const SMALL_KEY: usize = 240;
 
-/// Widths that leave half as much room.
+/// Pages with half as much room.
 pub fn tiny(carries: bool) -> Geometry {
-    Geometry::with_widths(kind(carries), BUILD_ID, [115, 1, 113, 2]).expect("these widths fit")
+    leaving(carries, 10)
 }
 
 /// Longer keys do not fit [`tiny`] pages.

@@ -5,7 +5,7 @@
 pub mod long;
 
 use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, LogKind, Meta, Shape, Side};
+use fpbtree_engine::page::{Entry, Geometry, LogKind, MAX_PAGE_NODES, Meta, Shape, Side};
 use fpbtree_engine::scan::{Cursor, Direction, Leaves, Matches, Range, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Block, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
@@ -22,10 +22,11 @@ pub const BUILD_ID: u64 = 0x0123_4567_89AB_CDEF;
 
 /// Widths that make pages hold about a dozen entries, so that trees get many levels: the in-page root takes most of it.
 pub fn small<L: Lane>() -> Geometry {
+    let all = MAX_PAGE_NODES as u8;
     let widths = match L::KIND {
-        LaneKind::U32 => [123, 1, 122, 1],
-        LaneKind::U64 => [122, 1, 121, 2],
-        LaneKind::U128 => [121, 2, 121, 2],
+        LaneKind::U32 => [all - 2, 1, all - 3, 1],
+        LaneKind::U64 => [all - 3, 1, all - 4, 2],
+        LaneKind::U128 => [all - 4, 2, all - 4, 2],
         LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
     };
     Geometry::with_widths(L::KIND, BUILD_ID, widths).expect("these widths fit")
