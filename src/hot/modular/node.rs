@@ -173,7 +173,7 @@ impl<K: Lane, P: Value, O: Order> Layout<K, P, O> {
     fn keys<'a>(&self, simd: Simd, node: &'a [u8]) -> Keys<'a> {
         // A large node is not searched as a whole.
         let room = if self.capacity * K::SIZE <= SMALL { self.capacity } else { 0 };
-        Keys { lanes: Lanes { bytes: node, at: self.keys, n: self.count(node), room }, simd }
+        Keys { lanes: Lanes { bytes: node, at: self.keys, n: self.count(node), room }, payloads: self.payloads, simd }
     }
 
     /// The slot of `key`, or else the slot at which [`insert`](Self::insert) wants it.

@@ -10,13 +10,42 @@ use crate::simd::{Lanes, Simd};
 #[derive(Clone, Copy)]
 pub struct Keys<'a> {
     pub(super) lanes: Lanes<'a>,
+    /// Where in the node the payloads begin.
+    pub(super) payloads: usize,
     pub(super) simd: Simd,
 }
 
 impl<'a> Keys<'a> {
+    /// How many there are.
     #[inline(always)]
-    fn key<K: Lane>(&self, slot: usize) -> K {
+    pub fn len(&self) -> usize {
+        self.lanes.n
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The key in a slot.
+    ///
+    /// # Panics
+    /// If the slot is not one of the node's.
+    #[inline(always)]
+    pub fn key<K: Lane>(&self, slot: usize) -> K {
         K::read(self.lanes.bytes, self.lanes.at + slot * K::SIZE)
+    }
+
+    /// All keys, as they are stored.
+    #[inline(always)]
+    pub fn bytes<K: Lane>(&self) -> &'a [u8] {
+        &self.lanes.bytes[self.lanes.at..][..self.lanes.n * K::SIZE]
+    }
+
+    /// The bytes that the node has for payloads.
+    #[inline(always)]
+    pub fn payloads(&self) -> &'a [u8] {
+        &self.lanes.bytes[self.payloads..]
     }
 
     /// How many keys in slots from `start` to `end`, at most `room` of them, are `key` or less.
@@ -234,7 +263,7 @@ mod tests {
     fn most_probes<K: Lane>(sorted: &[K], wanted: impl Iterator<Item = K>) -> usize {
         let node = stored(sorted);
         let lanes = Lanes { bytes: &node, at: 0, n: sorted.len(), room: sorted.len() };
-        let keys = Keys { lanes, simd: Simd::chosen() };
+        let keys = Keys { lanes, payloads: node.len(), simd: Simd::chosen() };
         let search = |key| {
             let mut probes = 0;
             let count = interpolate(keys, key, &mut || probes += 1);
@@ -296,7 +325,7 @@ mod tests {
             for key in around(&sorted).chain([K::MIN, K::MAX]) {
                 let count = sorted.partition_point(|stored| *stored <= key);
                 for simd in Simd::all() {
-                    let keys = Keys { lanes, simd };
+                    let keys = Keys { lanes, payloads: node.len(), simd };
                     assert_eq!(Linear::count(keys, key), count);
                     assert_eq!(Binary::count(keys, key), count);
                     assert_eq!(Interpolation::count(keys, key), count);

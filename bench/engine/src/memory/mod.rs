@@ -1,6 +1,7 @@
 //! Structures in memory.
 
 pub mod latency;
+pub mod modular;
 pub mod pb;
 pub mod prefix;
 pub mod sorted_leaf;
