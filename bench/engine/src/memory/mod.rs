@@ -4,4 +4,5 @@ pub mod latency;
 pub mod modular;
 pub mod pb;
 pub mod prefix;
+pub mod shared_leaf;
 pub mod sorted_leaf;
