@@ -2,6 +2,7 @@
 
 pub mod latency;
 pub mod modular;
+pub mod pair_leaf;
 pub mod pb;
 pub mod prefix;
 pub mod shared_leaf;

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// In place of a key where there is none. It is greater than all keys.
-const NO_KEY: u32 = u32::MAX;
+pub(super) const NO_KEY: u32 = u32::MAX;
 
 /// What became of an insertion into a leaf.
 #[derive(Debug, PartialEq)]
@@ -62,7 +62,7 @@ pub trait Leaf: Sized {
 
 /// On cache lines of its own.
 #[repr(align(64))]
-struct Lines<T>(T);
+pub(super) struct Lines<T>(pub(super) T);
 
 /// Sorted pairs, keys apart from tuple ids, in front of which there are `SENTINELS` sentinels, or none if that is 0. Each
 /// sentinel is the smallest key of a *stretch* of keys, one cache line or several (§III): of 16 keys or a multiple where

@@ -3,27 +3,30 @@
 use std::hint::black_box;
 
 use fpbtree_lab::index::{Index, Pair};
+use fpbtree_lab::memory::pair_leaf::PairLeaf;
 use fpbtree_lab::memory::shared_leaf::SharedMap;
 use fpbtree_lab::memory::sorted_leaf::{FingerprintLeaf, Leaf, LeafMap, SortedLeaf};
 use fpbtree_lab::search::{Binary, Linear, LinearSimd};
 
-/// Kinds of leaves, in the order of [`of_all_kinds`].
-pub const KINDS: [&str; 6] = [
-    "linear search",
-    "linear search, sentinels",
-    "fingerprints",
-    "binary search",
-    "vectors of 256 bits",
-    "vectors of 256 bits, sentinels",
+/// Kinds of leaves, in the order of [`of_all_kinds`]. Pairs are the paper's layout; in the others, keys are apart from
+/// tuple ids.
+pub const KINDS: [&str; 8] = [
+    "pairs, linear search",
+    "pairs, linear search, sentinels",
+    "pairs, fingerprints",
+    "keys, linear search",
+    "keys, linear search, sentinels",
+    "keys, binary search",
+    "keys, vectors of 256 bits",
+    "keys, vectors of 256 bits, sentinels",
 ];
 /// The paper's: FAST-FAIR without, with sentinels, and with fingerprints.
 pub const LINEAR: usize = 0;
 pub const SENTINELS: usize = 1;
 pub const FINGERPRINTS: usize = 2;
-/// Not the paper's.
-pub const BINARY: usize = 3;
-pub const VECTORS: usize = 4;
-pub const VECTOR_SENTINELS: usize = 5;
+/// The others without sentinels, and with them.
+pub const WITHOUT: [usize; 4] = [LINEAR, 3, 5, 6];
+pub const WITH: [usize; 3] = [SENTINELS, 4, 7];
 
 /// How full leaves are loaded.
 pub const FILL: f64 = 0.7;
@@ -110,13 +113,15 @@ pub fn shared<L: Leaf + Send + Sync + 'static>(pairs: &[Pair]) -> Box<dyn Shared
     Box::new(SharedMap::<L>::load(pairs, FILL))
 }
 
-/// Maps of leaves of all kinds, each of so many pairs, in so many cache lines of keys.
+/// Maps of leaves of all kinds, each of so many pairs, in so many cache lines of keys, or of pairs.
 macro_rules! of_all_kinds {
-    ($made:ident, $pairs:literal, $lines:literal) => {
+    ($made:ident, $pairs:literal, $lines:literal, $lines_of_pairs:literal) => {
         [
+            $made::<PairLeaf<$pairs, 0>>,
+            $made::<PairLeaf<$pairs, $lines_of_pairs>>,
+            $made::<FingerprintLeaf<$pairs>>,
             $made::<SortedLeaf<Linear, $pairs, 0>>,
             $made::<SortedLeaf<Linear, $pairs, $lines>>,
-            $made::<FingerprintLeaf<$pairs>>,
             $made::<SortedLeaf<Binary, $pairs, 0>>,
             $made::<SortedLeaf<LinearSimd<256>, $pairs, 0>>,
             $made::<SortedLeaf<LinearSimd<256>, $pairs, $lines>>,
@@ -126,14 +131,14 @@ macro_rules! of_all_kinds {
 
 /// Bytes of a node, and the maps of such nodes.
 pub const SINGLE: [(f64, [NewSingle; KINDS.len()]); 4] = [
-    (512.0, of_all_kinds!(single, 64, 4)),
-    (1024.0, of_all_kinds!(single, 128, 8)),
-    (2048.0, of_all_kinds!(single, 256, 16)),
-    (4096.0, of_all_kinds!(single, 512, 32)),
+    (512.0, of_all_kinds!(single, 64, 4, 8)),
+    (1024.0, of_all_kinds!(single, 128, 8, 16)),
+    (2048.0, of_all_kinds!(single, 256, 16, 32)),
+    (4096.0, of_all_kinds!(single, 512, 32, 64)),
 ];
 
 /// Maps of nodes of 4 KB for many threads.
-pub const SHARED: [NewShared; KINDS.len()] = of_all_kinds!(shared, 512, 32);
+pub const SHARED: [NewShared; KINDS.len()] = of_all_kinds!(shared, 512, 32, 64);
 
 /// Sentinels for more than one line each, in nodes of 4 KB, and their search by other kernels: keys to a sentinel, kernel.
 pub const VARIANTS: [(&str, NewSingle); 7] = [
