@@ -49,7 +49,7 @@ impl<K: Key> Workload<K> {
 
     /// The workload of a mode: the paper's 16 million pairs in full.
     pub fn of(run: &Run) -> Self {
-        Self::sized(run, 1_000_000, 16_000_000)
+        Self::sized(run, 2_000_000, 16_000_000)
     }
 
     /// The workload of a mode, with these many pairs in quick and in full mode.
@@ -61,8 +61,13 @@ impl<K: Key> Workload<K> {
 
     /// What it is, for a title.
     pub fn title(&self) -> String {
-        format!("{} million random pairs, one thread", self.pairs as f64 / 1e6)
+        title(self.pairs)
     }
+}
+
+/// The title of a measurement of so many pairs.
+pub fn title(pairs: usize) -> String {
+    format!("{} million random pairs, one thread", pairs as f64 / 1e6)
 }
 
 /// What came of a map.

@@ -103,6 +103,12 @@ fn claim(what: &str, paper: &str, ours: String, holds: bool, [agrees, differs]: 
     Claim { what: what.into(), paper: paper.into(), goal: String::new(), ours, holds, why: why.into() }
 }
 
+/// A gain of the paper's, as a factor, beside ours, which agrees if it is at least half as large.
+fn gain(what: &str, paper: f64, ours: f64, at: &str, whys: [&str; 2]) -> Claim {
+    let percent = |factor: f64| format!("{:+.1} %", 100.0 * (factor - 1.0));
+    claim(what, &percent(paper), percent(ours) + at, ours - 1.0 >= (paper - 1.0) / 2.0, whys)
+}
+
 /// Something of the paper's that cannot be had here.
 fn missing(what: &str, paper: &str, why: &str) -> Claim {
     claim(what, paper, "not measured".into(), false, ["", why])

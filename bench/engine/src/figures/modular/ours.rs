@@ -2,7 +2,7 @@
 //! eight bytes.
 
 use fpbtree_engine::hot::modular::{Best, Binary, Interpolation, Linear, Sentinels, Sorted, Unsorted};
-use fpbtree_lab::figure::{Claim, Outcome, Run};
+use fpbtree_lab::figure::{Claim, Outcome, Panel, Run};
 use fpbtree_lab::memory::modular::{Level, OnlyKeys, Selected, Whole};
 
 use super::map::{HAS_ABSEIL, New, abseil, inside, standard};
@@ -96,7 +96,7 @@ pub fn selections(run: &mut Run) -> Outcome {
         &names,
         &relative,
     );
-    if let fpbtree_lab::figure::Panel::Bars { y, .. } = &mut panel {
+    if let Panel::Bars { y, .. } = &mut panel {
         y.label = "times the engine's".to_owned();
     }
     let claim = |(operation, what): (usize, &&str)| {

@@ -140,13 +140,15 @@ pub const SINGLE: [(f64, [NewSingle; KINDS.len()]); 4] = [
 /// Maps of nodes of 4 KB for many threads.
 pub const SHARED: [NewShared; KINDS.len()] = of_all_kinds!(shared, 512, 32, 64);
 
-/// Sentinels for more than one line each, in nodes of 4 KB, and their search by other kernels: keys to a sentinel, kernel.
-pub const VARIANTS: [(&str, NewSingle); 7] = [
-    ("16 keys to a sentinel, binary search", single::<SortedLeaf<Binary, 512, 32>>),
-    ("16, vectors of 128 bits", single::<SortedLeaf<LinearSimd<128>, 512, 32>>),
-    ("16, vectors of 256 bits", single::<SortedLeaf<LinearSimd<256>, 512, 32>>),
-    ("16, vectors of 512 bits", single::<SortedLeaf<LinearSimd<512>, 512, 32>>),
-    ("8, vectors of 256 bits", single::<SortedLeaf<LinearSimd<256>, 512, 64>>),
-    ("32, vectors of 256 bits", single::<SortedLeaf<LinearSimd<256>, 512, 16>>),
-    ("64, vectors of 256 bits", single::<SortedLeaf<LinearSimd<256>, 512, 8>>),
+/// Nodes of 4 KB with other sentinels, or another search of them: what a sentinel stands for, and the search.
+pub const VARIANTS: [(&str, NewSingle); 9] = [
+    ("16 pairs, linear search", single::<PairLeaf<512, 32>>),
+    ("32 pairs, linear search", single::<PairLeaf<512, 16>>),
+    ("64 pairs, linear search", single::<PairLeaf<512, 8>>),
+    ("16 keys, binary search", single::<SortedLeaf<Binary, 512, 32>>),
+    ("16 keys, vectors of 128 bits", single::<SortedLeaf<LinearSimd<128>, 512, 32>>),
+    ("16 keys, vectors of 512 bits", single::<SortedLeaf<LinearSimd<512>, 512, 32>>),
+    ("8 keys, vectors of 256 bits", single::<SortedLeaf<LinearSimd<256>, 512, 64>>),
+    ("32 keys, vectors of 256 bits", single::<SortedLeaf<LinearSimd<256>, 512, 16>>),
+    ("64 keys, vectors of 256 bits", single::<SortedLeaf<LinearSimd<256>, 512, 8>>),
 ];
