@@ -52,7 +52,7 @@ fn latencies(run: &Run, count: usize, made: &[NewSingle]) -> Vec<Latency> {
     let mut keys = Keys::new(count);
     let pairs = keys.pairs();
     let mut maps: Vec<Box<dyn Single>> = made.iter().map(|new| new(&pairs)).collect();
-    let searches = run.number("searches", 100_000, 500_000);
+    let searches = run.number("searches", 50_000, 200_000);
     let mut times = vec![[Vec::new(), Vec::new()]; maps.len()];
     for round in 0..=rounds(run) {
         let (sought, added) = (keys.some(searches), keys.others(searches.min(count / 40), round));
@@ -93,7 +93,7 @@ fn largest() -> [NewSingle; KINDS.len()] {
 
 /// Node sizes.
 pub fn figure4(run: &mut Run) -> Outcome {
-    let count = run.number("pairs", 2_000_000, 10_000_000);
+    let count = run.number("pairs", 4_000_000, 10_000_000);
     let sizes = SINGLE.map(|of| of.0);
     let steps = SINGLE.len() as f64 + 1.0;
     let mut measured = Vec::new();
@@ -111,13 +111,8 @@ pub fn figure4(run: &mut Run) -> Outcome {
         std::iter::once(name.to_owned()).chain(cells).collect()
     };
     let cached = format!("{} thousand", IN_CACHE / 1000);
-    let heading = [
-        "keys to a sentinel, search",
-        &format!("search, ns, {pairs}"),
-        "insertion",
-        &format!("search, {cached}"),
-        "insertion",
-    ];
+    let heading =
+        ["a sentinel for", &format!("search, ns, {pairs}"), "insertion", &format!("search, {cached}"), "insertion"];
     let panels = vec![
         chart(&format!("Search: {pairs}"), axis(), &sizes, |at, kind| measured[at][kind][0]),
         chart(&format!("Insertion: {pairs}"), axis(), &sizes, |at, kind| measured[at][kind][1]),
@@ -194,8 +189,8 @@ fn goals(memory: &[Latency], cache: &[Latency]) -> Vec<Claim> {
             why: format!("{why} {MEMORY}"),
         }
     };
-    let waits = "The lines of a node that is gone through are asked for ahead, by the processor's foresight, and come together; \
-                 sentinels save comparing, but their line, and then the line they name, come one after the other.";
+    let waits = "A node that is gone through in order is fetched ahead, many lines at a time; sentinels spare lines and \
+                 comparisons, but the line that they name is waited for after their own.";
     let cached = "What leads to the leaf takes as long either way, and a processor of today compares several keys in a nanosecond.";
     let both = |of: &[Latency]| (best(of, &WITH), best(of, &WITHOUT));
     vec![
