@@ -1,6 +1,9 @@
 //! Comparisons of byte strings, to be chosen at compile time (thesis §5.4, Figure 5.9).
 
+use crate::search::SearchOf;
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
+use std::marker::PhantomData;
 
 /// A way to compare byte strings in the order of their bytes; a prefix comes before what it is a prefix of.
 pub trait Compare {
@@ -11,13 +14,25 @@ pub trait Compare {
     fn compare(a: &[u8], b: &[u8]) -> Ordering;
 }
 
-/// The C library's `memcmp`.
+/// The C library's `memcmp`: not inlined, since the compiler would not call it for lengths that it knows.
 pub struct Memcmp;
 
 impl Compare for Memcmp {
     const NAME: &'static str = "memcmp";
 
-    #[inline]
+    #[inline(never)]
+    fn compare(a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+}
+
+/// What the compiler makes of `memcmp` where it knows the length.
+pub struct Inlined;
+
+impl Compare for Inlined {
+    const NAME: &'static str = "memcmp, inlined";
+
+    #[inline(always)]
     fn compare(a: &[u8], b: &[u8]) -> Ordering {
         a.cmp(b)
     }
@@ -38,6 +53,32 @@ impl Compare for Words {
             // Where zeros stand for bytes that are not there, only the lengths tell them from bytes that are.
             padded_word(&a[whole..]).cmp(&padded_word(&b[whole..])).then(a.len().cmp(&b.len()))
         })
+    }
+}
+
+/// One key after the other.
+pub struct LinearBy<C>(PhantomData<C>);
+
+impl<C: Compare, const N: usize> SearchOf<[u8; N]> for LinearBy<C> {
+    #[inline]
+    fn less(keys: &[[u8; N]], key: &[u8; N]) -> usize {
+        keys.iter().position(|other| C::compare(other, key).is_ge()).unwrap_or(keys.len())
+    }
+}
+
+/// By halves, without a branch on what a comparison says.
+pub struct BinaryBy<C>(PhantomData<C>);
+
+impl<C: Compare, const N: usize> SearchOf<[u8; N]> for BinaryBy<C> {
+    #[inline]
+    fn less(keys: &[[u8; N]], key: &[u8; N]) -> usize {
+        let (mut base, mut left) = (0, keys.len());
+        while left > 1 {
+            let half = left / 2;
+            base = select_unpredictable(C::compare(&keys[base + half], key).is_lt(), base + half, base);
+            left -= half;
+        }
+        base + usize::from(keys.get(base).is_some_and(|other| C::compare(other, key).is_lt()))
     }
 }
 
@@ -71,7 +112,21 @@ mod tests {
             let near = [&a[..common.min(a.len())], &b[..]].concat();
             for other in [&a, &b, &any, &near] {
                 agrees::<Memcmp>(&a, other);
+                agrees::<Inlined>(&a, other);
                 agrees::<Words>(&a, other);
+            }
+        }
+
+        #[test]
+        fn searches_by_comparison_find(mut keys: Vec<[u8; 8]>, few in prop::collection::vec(0..9u64, 0..40), key in 0..9u64) {
+            keys.extend(few.iter().map(|few| few.to_be_bytes()));
+            keys.sort_unstable();
+            let wanted = keys.iter().copied().chain([key.to_be_bytes(), [0xFF; 8]]);
+            for key in wanted {
+                let less = keys.partition_point(|other| *other < key);
+                prop_assert_eq!(LinearBy::<Memcmp>::less(&keys, &key), less);
+                prop_assert_eq!(BinaryBy::<Memcmp>::less(&keys, &key), less);
+                prop_assert_eq!(BinaryBy::<Words>::less(&keys, &key), less);
             }
         }
     }

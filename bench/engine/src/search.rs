@@ -20,6 +20,20 @@ pub trait Search {
     }
 }
 
+/// A way to search sorted keys of a certain kind: of 32 bits by a [`Search`], others by a
+/// [comparison](crate::compare::Compare).
+pub trait SearchOf<K> {
+    /// How many keys are less than `key`.
+    fn less(keys: &[K], key: &K) -> usize;
+}
+
+impl<S: Search> SearchOf<u32> for S {
+    #[inline(always)]
+    fn less(keys: &[u32], key: &u32) -> usize {
+        S::lower(keys, *key)
+    }
+}
+
 /// One key after the other.
 pub struct Linear;
 

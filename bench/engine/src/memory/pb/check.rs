@@ -3,9 +3,9 @@
 use super::PbTree;
 use super::hint::Hint;
 use super::jump::Jump;
-use super::node::NO_NODE;
+use super::node::{Key, NO_NODE};
 use super::policy::Policy;
-use crate::search::Search;
+use crate::search::SearchOf;
 
 /// What is found in a tree.
 struct Found {
@@ -15,9 +15,9 @@ struct Found {
 }
 
 /// The keys that can be in a node: greater than the first, not greater than the second.
-type Range = (Option<u32>, Option<u32>);
+type Range<K> = (Option<K>, Option<K>);
 
-impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, J> {
+impl<const W: usize, S: SearchOf<K>, P: Policy, H: Hint, J: Jump, K: Key> PbTree<W, S, P, H, J, K> {
     /// Checks everything. Returns how many pairs there are.
     pub(super) fn verify(&self) -> usize {
         let mut found = Found { levels: vec![Vec::new(); self.height + 1], pairs: 0 };
@@ -33,7 +33,7 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
         found.pairs
     }
 
-    fn verify_below(&self, number: u32, depth: usize, (above, most): Range, found: &mut Found) {
+    fn verify_below(&self, number: u32, depth: usize, (above, most): Range<K>, found: &mut Found) {
         let node = &self.nodes[number];
         found.levels[depth].push(number);
         assert!(node.count() <= Self::CAPACITY, "too many entries");
@@ -58,9 +58,11 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::{BinaryBy, Words};
     use crate::index::tests::{agrees, agrees_when_large, pairs, steps};
     use crate::index::{Index, Pair};
     use crate::memory::pb::chunked::Chunked;
+    use crate::memory::pb::flat::Flat;
     use crate::memory::pb::hint::{Nta, T0, T1, T2};
     use crate::memory::pb::jump::{Internal, Links};
     use crate::memory::pb::policy::{Binary, HalfBinary, HalfLinear, Linear, NoPrefetch};
@@ -95,7 +97,53 @@ mod tests {
         eight_lines_binary: PbTree<8, search::Binary, Binary, T0, Internal>;
         eight_lines_half_linear: PbTree<8, search::Binary, HalfLinear, Nta, Chunked>;
         sixteen_lines_half_binary: PbTree<16, search::Binary, HalfBinary, T0, Internal>;
+        two_lines_flat: PbTree<2, search::Binary, Linear, T0, Flat>;
         sixteen_lines_chunked: PbTree<16, search::Binary, Linear, T1, Chunked<1>>;
+    }
+
+    /// A tree of keys of `N` bytes as an index: a key's bytes are followed by as many as are missing.
+    struct Long<const W: usize, P, const N: usize>(PbTree<W, BinaryBy<Words>, P, T0, Internal, [u8; N]>);
+
+    fn lengthened<const N: usize>(key: u32) -> [u8; N] {
+        std::array::from_fn(|at| key.to_be_bytes().get(at).copied().unwrap_or(at as u8))
+    }
+
+    impl<const W: usize, P: Policy, const N: usize> Index for Long<W, P, N> {
+        fn insert(&mut self, key: u32, id: u32) -> Option<u32> {
+            self.0.insert(lengthened(key), id)
+        }
+
+        fn remove(&mut self, key: u32) -> Option<u32> {
+            self.0.remove(lengthened(key))
+        }
+
+        fn search(&mut self, key: u32) -> Option<u32> {
+            self.0.search(lengthened(key))
+        }
+
+        fn scan(&mut self, first: u32, last: u32, mut each: impl FnMut(u32, u32)) {
+            self.0.scan(lengthened(first), lengthened(last), |key, id| {
+                each(key.first_chunk().map_or(0, |key| u32::from_be_bytes(*key)), id);
+            });
+        }
+
+        fn check(&mut self) -> usize {
+            self.0.check()
+        }
+    }
+
+    fn long<const W: usize, P: Policy, const N: usize>(pairs: &[Pair], fill: f64) -> Long<W, P, N> {
+        let pairs: Vec<([u8; N], u32)> = pairs.iter().map(|&(key, id)| (lengthened(key), id)).collect();
+        Long(PbTree::load(&pairs, fill, 2))
+    }
+
+    proptest! {
+        #[test]
+        fn trees_of_longer_keys_agree(pairs in pairs(), fill in fills(), steps in steps()) {
+            agrees(long::<2, Linear, 8>(&pairs, fill), &pairs, &steps);
+            agrees(long::<4, HalfBinary, 16>(&pairs, fill), &pairs, &steps);
+            agrees(long::<6, HalfLinear, 32>(&pairs, fill), &pairs, &steps);
+        }
     }
 
     fn even(many: u32) -> Vec<Pair> {
@@ -133,6 +181,7 @@ mod tests {
         is_emptied::<Links>();
         is_emptied::<Internal>();
         is_emptied::<Chunked>();
+        is_emptied::<Flat>();
     }
 
     /// All leaves of a tree but the first, as its jump-pointer array has them.
@@ -140,8 +189,8 @@ mod tests {
         let tree = PbTree::<1, search::Binary, Linear, T0, J>::load(&even(many), 0.7, 2);
         let mut parent = None;
         let mut leaf = tree.descend(0, |node, child| parent = Some((node, child)));
-        let mut cursor = tree.jump.cursor::<T0, 1>(&tree.nodes, leaf, parent);
-        let next = || tree.jump.next::<T0, 1>(&tree.nodes, &mut cursor);
+        let mut cursor = tree.jump.cursor::<T0, 1, u32>(&tree.nodes, leaf, parent);
+        let next = || tree.jump.next::<T0, 1, u32>(&tree.nodes, &mut cursor);
         let found = std::iter::from_fn(next).collect();
         let mut expected = Vec::new();
         while tree.nodes[leaf].next() != NO_NODE {
@@ -154,7 +203,9 @@ mod tests {
     #[test]
     fn jump_pointers_lead_to_all_leaves() {
         for many in [0, 1, 7, 8, 60, 3000] {
-            for (found, expected) in [ahead::<Links>(many), ahead::<Internal>(many), ahead::<Chunked>(many)] {
+            for (found, expected) in
+                [ahead::<Links>(many), ahead::<Internal>(many), ahead::<Chunked>(many), ahead::<Flat>(many)]
+            {
                 assert_eq!(found, expected, "{many}");
             }
         }

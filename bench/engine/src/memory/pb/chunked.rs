@@ -5,7 +5,7 @@
 
 use super::hint::Hint;
 use super::jump::Jump;
-use super::node::{Arena, HINTED_HEADER, LINE_WORDS, Lines, NO_NODE, Nodes};
+use super::node::{Arena, HINTED_HEADER, Key, LINE_WORDS, Lines, NO_NODE, Nodes};
 use super::policy::{Linear, Policy};
 
 /// No leaf in a slot, or no chunk.
@@ -53,7 +53,7 @@ impl<const C: usize> Chunked<C> {
     }
 
     /// Tells the leaves of a chunk where they are.
-    fn give_hints<const W: usize>(&self, nodes: &mut Nodes<Self, W>, chunk: u32) {
+    fn give_hints<const W: usize, K: Key>(&self, nodes: &mut Nodes<Self, W, K>, chunk: u32) {
         for (at, &leaf) in self.chunks[chunk].words().iter().enumerate().skip(SLOTS) {
             if leaf != NONE {
                 nodes[leaf].set_hint(Self::hint(chunk, at));
@@ -66,7 +66,7 @@ impl<const C: usize> Chunked<C> {
     }
 
     /// A leaf's chunk, and the word of it that has the leaf's number.
-    fn find<const W: usize>(&self, nodes: &Nodes<Self, W>, leaf: u32) -> (u32, usize) {
+    fn find<const W: usize, K: Key>(&self, nodes: &Nodes<Self, W, K>, leaf: u32) -> (u32, usize) {
         let hint = nodes[leaf].hint();
         let (chunk, at) = (hint / Self::WORDS as u32, hint as usize % Self::WORDS);
         let words = self.chunks[chunk].words();
@@ -97,7 +97,7 @@ impl<const C: usize> Chunked<C> {
     }
 
     /// Moves the second half of a full chunk to a new one behind it.
-    fn split<const W: usize>(&mut self, nodes: &mut Nodes<Self, W>, chunk: u32) {
+    fn split<const W: usize, K: Key>(&mut self, nodes: &mut Nodes<Self, W, K>, chunk: u32) {
         let words = self.chunks[chunk].words();
         let (leaves, behind) = (words[SLOTS..].to_vec(), words[BEHIND]);
         let (stay, go) = leaves.split_at(leaves.len() / 2);
@@ -121,7 +121,7 @@ impl<const C: usize> Jump for Chunked<C> {
     /// The chunk and the word in it.
     type Cursor = (u32, usize);
 
-    fn load<const W: usize>(nodes: &mut Nodes<Self, W>, leaves: &[u32], fill: f64) -> Self {
+    fn load<const W: usize, K: Key>(nodes: &mut Nodes<Self, W, K>, leaves: &[u32], fill: f64) -> Self {
         let mut array = Chunked { chunks: Arena::new() };
         let many = ((Self::CAPACITY as f64 * fill) as usize).clamp(1, Self::CAPACITY);
         let mut last = NONE;
@@ -132,7 +132,7 @@ impl<const C: usize> Jump for Chunked<C> {
         array
     }
 
-    fn insert_behind<const W: usize>(&mut self, nodes: &mut Nodes<Self, W>, leaf: u32, new: u32) {
+    fn insert_behind<const W: usize, K: Key>(&mut self, nodes: &mut Nodes<Self, W, K>, leaf: u32, new: u32) {
         loop {
             let (chunk, at) = self.find(nodes, leaf);
             if let Some(slot) = self.make_room(chunk, at) {
@@ -144,7 +144,7 @@ impl<const C: usize> Jump for Chunked<C> {
         }
     }
 
-    fn remove<const W: usize>(&mut self, nodes: &mut Nodes<Self, W>, leaf: u32) {
+    fn remove<const W: usize, K: Key>(&mut self, nodes: &mut Nodes<Self, W, K>, leaf: u32) {
         let (chunk, at) = self.find(nodes, leaf);
         let words = self.chunks[chunk].words_mut();
         words[at] = NONE;
@@ -155,9 +155,9 @@ impl<const C: usize> Jump for Chunked<C> {
         }
     }
 
-    fn cursor<H: Hint, const W: usize>(
+    fn cursor<H: Hint, const W: usize, K: Key>(
         &self,
-        nodes: &Nodes<Self, W>,
+        nodes: &Nodes<Self, W, K>,
         leaf: u32,
         _: Option<(u32, usize)>,
     ) -> Self::Cursor {
@@ -167,7 +167,11 @@ impl<const C: usize> Jump for Chunked<C> {
     }
 
     #[inline]
-    fn next<H: Hint, const W: usize>(&self, _: &Nodes<Self, W>, (chunk, at): &mut Self::Cursor) -> Option<u32> {
+    fn next<H: Hint, const W: usize, K: Key>(
+        &self,
+        _: &Nodes<Self, W, K>,
+        (chunk, at): &mut Self::Cursor,
+    ) -> Option<u32> {
         loop {
             let words = self.chunks[*chunk].words();
             let rest = words.get(*at + 1..).unwrap_or(&[]);
@@ -184,7 +188,7 @@ impl<const C: usize> Jump for Chunked<C> {
         }
     }
 
-    fn check<const W: usize>(&self, nodes: &Nodes<Self, W>, leaves: &[u32]) {
+    fn check<const W: usize, K: Key>(&self, nodes: &Nodes<Self, W, K>, leaves: &[u32]) {
         let (mut before, mut chunk) = (NONE, self.find(nodes, leaves[0]).0);
         let (mut found, mut many) = (Vec::new(), 0);
         while chunk != NONE {

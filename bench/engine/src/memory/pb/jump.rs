@@ -1,7 +1,7 @@
 //! Jump-pointer arrays: how a scan knows the leaves ahead of it (SIGMOD 2002 §2.2, thesis §3.6).
 
 use super::hint::Hint;
-use super::node::{NO_NODE, Nodes, PLAIN_HEADER};
+use super::node::{Key, NO_NODE, Nodes, PLAIN_HEADER};
 use super::policy::{Linear, Policy};
 
 /// A jump-pointer array, chosen at compile time.
@@ -16,30 +16,34 @@ pub trait Jump: Sized {
     type Cursor;
 
     /// The array of these leaves. `fill` is how full its parts are made.
-    fn load<const W: usize>(nodes: &mut Nodes<Self, W>, leaves: &[u32], fill: f64) -> Self;
+    fn load<const W: usize, K: Key>(nodes: &mut Nodes<Self, W, K>, leaves: &[u32], fill: f64) -> Self;
 
     /// Adds a leaf behind another.
-    fn insert_behind<const W: usize>(&mut self, _nodes: &mut Nodes<Self, W>, _leaf: u32, _new: u32) {}
+    fn insert_behind<const W: usize, K: Key>(&mut self, _nodes: &mut Nodes<Self, W, K>, _leaf: u32, _new: u32) {}
 
     /// Removes a leaf, which is not the only one.
-    fn remove<const W: usize>(&mut self, _nodes: &mut Nodes<Self, W>, _leaf: u32) {}
+    fn remove<const W: usize, K: Key>(&mut self, _nodes: &mut Nodes<Self, W, K>, _leaf: u32) {}
 
     /// The place of a leaf, which is in `parent` if it is not the root: that node's number, and which of its children.
-    fn cursor<H: Hint, const W: usize>(
+    fn cursor<H: Hint, const W: usize, K: Key>(
         &self,
-        nodes: &Nodes<Self, W>,
+        nodes: &Nodes<Self, W, K>,
         leaf: u32,
         parent: Option<(u32, usize)>,
     ) -> Self::Cursor;
 
     /// Goes on to the next leaf, and returns it; none behind the last one.
-    fn next<H: Hint, const W: usize>(&self, nodes: &Nodes<Self, W>, cursor: &mut Self::Cursor) -> Option<u32>;
+    fn next<H: Hint, const W: usize, K: Key>(
+        &self,
+        nodes: &Nodes<Self, W, K>,
+        cursor: &mut Self::Cursor,
+    ) -> Option<u32>;
 
     /// Checks that it has these leaves.
     ///
     /// # Panics
     /// If not.
-    fn check<const W: usize>(&self, _nodes: &Nodes<Self, W>, _leaves: &[u32]) {}
+    fn check<const W: usize, K: Key>(&self, _nodes: &Nodes<Self, W, K>, _leaves: &[u32]) {}
 }
 
 /// No array: a leaf is found through the one before it, so that no more than one can be asked for ahead of time.
@@ -50,16 +54,21 @@ impl Jump for Links {
     const HEADER: usize = PLAIN_HEADER;
     type Cursor = u32;
 
-    fn load<const W: usize>(_: &mut Nodes<Self, W>, _: &[u32], _: f64) -> Self {
+    fn load<const W: usize, K: Key>(_: &mut Nodes<Self, W, K>, _: &[u32], _: f64) -> Self {
         Links
     }
 
-    fn cursor<H: Hint, const W: usize>(&self, _: &Nodes<Self, W>, leaf: u32, _: Option<(u32, usize)>) -> u32 {
+    fn cursor<H: Hint, const W: usize, K: Key>(
+        &self,
+        _: &Nodes<Self, W, K>,
+        leaf: u32,
+        _: Option<(u32, usize)>,
+    ) -> u32 {
         leaf
     }
 
     #[inline]
-    fn next<H: Hint, const W: usize>(&self, nodes: &Nodes<Self, W>, leaf: &mut u32) -> Option<u32> {
+    fn next<H: Hint, const W: usize, K: Key>(&self, nodes: &Nodes<Self, W, K>, leaf: &mut u32) -> Option<u32> {
         let next = nodes[*leaf].next();
         if next == NO_NODE {
             return None;
@@ -74,7 +83,7 @@ pub struct Internal;
 
 impl Internal {
     /// Prefetches the node behind a parent of leaves.
-    fn prefetch_behind<H: Hint, const W: usize>(nodes: &Nodes<Self, W>, parent: u32) {
+    fn prefetch_behind<H: Hint, const W: usize, K: Key>(nodes: &Nodes<Self, W, K>, parent: u32) {
         let next = nodes[parent].next();
         if next != NO_NODE {
             Linear.prefetch::<H>(nodes[next].lines());
@@ -88,24 +97,28 @@ impl Jump for Internal {
     /// The parent and which of its children; none if the leaf is the root.
     type Cursor = Option<(u32, usize)>;
 
-    fn load<const W: usize>(_: &mut Nodes<Self, W>, _: &[u32], _: f64) -> Self {
+    fn load<const W: usize, K: Key>(_: &mut Nodes<Self, W, K>, _: &[u32], _: f64) -> Self {
         Internal
     }
 
-    fn cursor<H: Hint, const W: usize>(
+    fn cursor<H: Hint, const W: usize, K: Key>(
         &self,
-        nodes: &Nodes<Self, W>,
+        nodes: &Nodes<Self, W, K>,
         _: u32,
         parent: Option<(u32, usize)>,
     ) -> Self::Cursor {
         if let Some((parent, _)) = parent {
-            Self::prefetch_behind::<H, W>(nodes, parent);
+            Self::prefetch_behind::<H, W, K>(nodes, parent);
         }
         parent
     }
 
     #[inline]
-    fn next<H: Hint, const W: usize>(&self, nodes: &Nodes<Self, W>, cursor: &mut Self::Cursor) -> Option<u32> {
+    fn next<H: Hint, const W: usize, K: Key>(
+        &self,
+        nodes: &Nodes<Self, W, K>,
+        cursor: &mut Self::Cursor,
+    ) -> Option<u32> {
         let (parent, at) = cursor.as_mut()?;
         *at += 1;
         if *at == nodes[*parent].count() {
@@ -115,7 +128,7 @@ impl Jump for Internal {
                 return None;
             }
             (*parent, *at) = (next, 0);
-            Self::prefetch_behind::<H, W>(nodes, next);
+            Self::prefetch_behind::<H, W, K>(nodes, next);
         }
         Some(nodes[*parent].pointers()[*at])
     }

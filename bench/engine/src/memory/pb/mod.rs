@@ -5,22 +5,24 @@
 
 mod check;
 pub mod chunked;
+pub mod flat;
 pub mod hint;
 pub mod jump;
 pub mod node;
 pub mod policy;
 
-use crate::index::{Index, Pair};
-use crate::search::{self, Search};
+use crate::index::Index;
+use crate::search::{self, SearchOf};
 use hint::{Hint, T0};
 use jump::{Internal, Jump};
-use node::{Arena, NO_NODE, Node, Nodes};
+use node::{Arena, Key, NO_NODE, Node, Nodes};
 use policy::Policy;
 use std::marker::PhantomData;
 
-/// The tree: `W` lines to a node, the search within nodes, the prefetch policy and its hint, the jump-pointer array.
-pub struct PbTree<const W: usize, S = search::Binary, P = policy::Linear, H = T0, J = Internal> {
-    nodes: Nodes<J, W>,
+/// The tree: `W` lines to a node, the search within nodes, the prefetch policy and its hint, the jump-pointer array, and
+/// the keys.
+pub struct PbTree<const W: usize, S = search::Binary, P = policy::Linear, H = T0, J = Internal, K = u32> {
+    nodes: Nodes<J, W, K>,
     policy: P,
     jump: J,
     root: u32,
@@ -33,18 +35,18 @@ pub struct PbTree<const W: usize, S = search::Binary, P = policy::Linear, H = T0
     chosen: PhantomData<(S, H)>,
 }
 
-impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, J> {
+impl<const W: usize, S: SearchOf<K>, P: Policy, H: Hint, J: Jump, K: Key> PbTree<W, S, P, H, J, K> {
     /// Entries of a full node. A non-leaf node of so many children has one key less that counts.
-    pub const CAPACITY: usize = Node::<J, W>::LAYOUT.capacity;
+    pub const CAPACITY: usize = Node::<J, W, K>::LAYOUT.capacity;
 
     /// A tree of sorted pairs. `fill` is how full leaves, other nodes and chunks of a jump-pointer array are made;
     /// `distance` is how many leaves ahead scans prefetch (0: they prefetch a leaf when they come to it).
-    pub fn load(pairs: &[Pair], fill: f64, distance: usize) -> Self {
+    pub fn load(pairs: &[(K, u32)], fill: f64, distance: usize) -> Self {
         let mut nodes = Arena::new();
         let many = ((Self::CAPACITY as f64 * fill).round() as usize).clamp(2, Self::CAPACITY);
         let mut level = load_level(&mut nodes, pairs, many);
         if level.is_empty() {
-            level.push((u32::MAX, nodes.add(Node::new(&[]))));
+            level.push((K::ANY, nodes.add(Node::new(&[]))));
         }
         let leaves: Vec<u32> = level.iter().map(|&(_, leaf)| leaf).collect();
         let jump = J::load(&mut nodes, &leaves, fill);
@@ -55,7 +57,7 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
         }
         PbTree {
             nodes,
-            policy: P::new(Node::<J, W>::LAYOUT),
+            policy: P::new(Node::<J, W, K>::LAYOUT),
             jump,
             root: level[0].1,
             height,
@@ -65,6 +67,13 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
         }
     }
 
+    /// The same tree with another search, prefetch policy and hint.
+    pub fn with<S2, P2: Policy, H2>(self) -> PbTree<W, S2, P2, H2, J, K> {
+        let PbTree { nodes, jump, root, height, distance, path, .. } = self;
+        let policy = P2::new(Node::<J, W, K>::LAYOUT);
+        PbTree { nodes, policy, jump, root, height, distance, path, chosen: PhantomData }
+    }
+
     /// Levels, that of the leaves included.
     pub fn levels(&self) -> usize {
         self.height + 1
@@ -72,7 +81,7 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
 
     /// Bytes of all nodes.
     pub fn bytes(&self) -> usize {
-        self.nodes.used() * size_of::<Node<J, W>>()
+        self.nodes.used() * size_of::<Node<J, W, K>>()
     }
 
     /// Changes how many leaves ahead scans prefetch.
@@ -87,12 +96,12 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
 
     /// The leaf of a key. Says which nodes are on the way, and which of their children is the next.
     #[inline]
-    fn descend(&self, key: u32, mut on_way: impl FnMut(u32, usize)) -> u32 {
+    fn descend(&self, key: K, mut on_way: impl FnMut(u32, usize)) -> u32 {
         let mut number = self.root;
         for _ in 0..self.height {
             self.fetch(number);
             let node = &self.nodes[number];
-            let at = S::lower(&node.keys()[..node.count() - 1], key);
+            let at = S::less(&node.keys()[..node.count() - 1], &key);
             on_way(number, at);
             number = node.pointers()[at];
         }
@@ -102,14 +111,14 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
 
     /// The place of a key among those of a leaf, and whether it is there.
     #[inline]
-    fn place(&self, leaf: u32, key: u32) -> (usize, bool) {
+    fn place(&self, leaf: u32, key: K) -> (usize, bool) {
         let keys = self.nodes[leaf].keys();
-        let at = S::lower(keys, key);
+        let at = S::less(keys, &key);
         (at, keys.get(at) == Some(&key))
     }
 
     /// Puts an entry into a leaf, at `at`, and splits what is full on the path to it.
-    fn add(&mut self, leaf: u32, mut at: usize, mut entry: (u32, u32), path: &[(u32, usize)]) {
+    fn add(&mut self, leaf: u32, mut at: usize, mut entry: (K, u32), path: &[(u32, usize)]) {
         let (mut number, mut above) = (leaf, path.iter().rev());
         while self.nodes[number].is_full() {
             let right = self.split(number, at, entry);
@@ -119,7 +128,7 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
             let bound = *self.nodes[number].keys().last().expect("half of the entries");
             entry = (bound, number);
             let Some(&(parent, child)) = above.next() else {
-                self.root = self.nodes.add(Node::new(&[entry, (u32::MAX, right)]));
+                self.root = self.nodes.add(Node::new(&[entry, (K::ANY, right)]));
                 self.height += 1;
                 return;
             };
@@ -131,7 +140,7 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
     }
 
     /// Splits a full node in two, of which one gets an entry that belongs at `at`. Returns the right one.
-    fn split(&mut self, number: u32, at: usize, entry: (u32, u32)) -> u32 {
+    fn split(&mut self, number: u32, at: usize, entry: (K, u32)) -> u32 {
         let half = Self::CAPACITY / 2;
         let node = &mut self.nodes[number];
         let mut right = node.split(half);
@@ -188,7 +197,7 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
         }
     }
 
-    fn insert_below(&mut self, leaf: u32, key: u32, id: u32, path: &[(u32, usize)]) -> Option<u32> {
+    fn insert_below(&mut self, leaf: u32, key: K, id: u32, path: &[(u32, usize)]) -> Option<u32> {
         let (at, found) = self.place(leaf, key);
         if found {
             return Some(std::mem::replace(&mut self.nodes[leaf].pointers_mut()[at], id));
@@ -197,7 +206,7 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
         None
     }
 
-    fn remove_below(&mut self, leaf: u32, key: u32, path: &[(u32, usize)]) -> Option<u32> {
+    fn remove_below(&mut self, leaf: u32, key: K, path: &[(u32, usize)]) -> Option<u32> {
         let (at, found) = self.place(leaf, key);
         let id = found.then(|| self.nodes[leaf].remove(at))?;
         if self.nodes[leaf].count() == 0 {
@@ -207,7 +216,7 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
     }
 
     /// Does something to the leaf of a key, to which it is given the path.
-    fn change<R>(&mut self, key: u32, change: impl FnOnce(&mut Self, u32, &[(u32, usize)]) -> R) -> R {
+    fn change<R>(&mut self, key: K, change: impl FnOnce(&mut Self, u32, &[(u32, usize)]) -> R) -> R {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
         let leaf = self.descend(key, |node, child| path.push((node, child)));
@@ -219,51 +228,61 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> PbTree<W, S, P, H, 
     /// Prefetches the next of the leaves ahead of a scan.
     #[inline]
     fn fetch_ahead(&self, ahead: &mut J::Cursor) {
-        if let Some(leaf) = self.jump.next::<H, W>(&self.nodes, ahead) {
+        if let Some(leaf) = self.jump.next::<H, W, K>(&self.nodes, ahead) {
             self.fetch(leaf);
         }
     }
 }
 
 /// Nodes with `many` of these entries each, and links between them. Returns the entries of the level above.
-fn load_level<J: Jump, const W: usize>(nodes: &mut Nodes<J, W>, entries: &[Pair], many: usize) -> Vec<Pair> {
+fn load_level<J: Jump, const W: usize, K: Key>(
+    nodes: &mut Nodes<J, W, K>,
+    entries: &[(K, u32)],
+    many: usize,
+) -> Vec<(K, u32)> {
     let parts = entries.chunks(many);
-    let level: Vec<Pair> = parts.map(|part| (part[part.len() - 1].0, nodes.add(Node::new(part)))).collect();
+    let level: Vec<(K, u32)> = parts.map(|part| (part[part.len() - 1].0, nodes.add(Node::new(part)))).collect();
     for pair in level.windows(2) {
         nodes[pair[0].1].set_next(pair[1].1);
     }
     level
 }
 
-impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> Index for PbTree<W, S, P, H, J> {
-    fn insert(&mut self, key: u32, id: u32) -> Option<u32> {
+/// What an [`Index`] does, for keys of any kind.
+impl<const W: usize, S: SearchOf<K>, P: Policy, H: Hint, J: Jump, K: Key> PbTree<W, S, P, H, J, K> {
+    /// Adds a pair. Returns the tuple id that the key had.
+    pub fn insert(&mut self, key: K, id: u32) -> Option<u32> {
         self.change(key, |tree, leaf, path| tree.insert_below(leaf, key, id, path))
     }
 
-    fn remove(&mut self, key: u32) -> Option<u32> {
+    /// Removes a key. Returns its tuple id.
+    pub fn remove(&mut self, key: K) -> Option<u32> {
         self.change(key, |tree, leaf, path| tree.remove_below(leaf, key, path))
     }
 
+    /// The tuple id of a key.
     #[inline]
-    fn search(&mut self, key: u32) -> Option<u32> {
+    pub fn search(&self, key: K) -> Option<u32> {
         let leaf = self.descend(key, |_, _| ());
         let (at, found) = self.place(leaf, key);
         found.then(|| self.nodes[leaf].pointers()[at])
     }
 
-    fn scan(&mut self, first: u32, last: u32, mut each: impl FnMut(u32, u32)) {
+    /// Calls `each` with the pairs whose keys are from `first` to `last`, both included, in order.
+    #[inline]
+    pub fn scan(&self, first: K, last: K, mut each: impl FnMut(K, u32)) {
         let mut parent = None;
         let mut leaf = self.descend(first, |node, child| parent = Some((node, child)));
-        let mut ahead = self.jump.cursor::<H, W>(&self.nodes, leaf, parent);
+        let mut ahead = self.jump.cursor::<H, W, K>(&self.nodes, leaf, parent);
         for _ in 0..self.distance {
             self.fetch_ahead(&mut ahead);
         }
-        let mut from = S::lower(self.nodes[leaf].keys(), first);
+        let mut from = S::less(self.nodes[leaf].keys(), &first);
         loop {
             let node = &self.nodes[leaf];
             let (keys, ids) = (node.keys(), node.pointers());
             let ends = keys.last().is_none_or(|&greatest| greatest >= last);
-            let to = if ends { S::upper(keys, last) } else { keys.len() };
+            let to = if ends { self.end(keys, last) } else { keys.len() };
             for (&key, &id) in keys[from..to].iter().zip(&ids[from..to]) {
                 each(key, id);
             }
@@ -274,6 +293,40 @@ impl<const W: usize, S: Search, P: Policy, H: Hint, J: Jump> Index for PbTree<W,
             self.fetch_ahead(&mut ahead);
             from = 0;
         }
+    }
+
+    /// How many of a leaf's keys, which are distinct, are not greater than `last`.
+    fn end(&self, keys: &[K], last: K) -> usize {
+        let at = S::less(keys, &last);
+        at + usize::from(keys.get(at) == Some(&last))
+    }
+
+    /// Checks what has to be so at all times. Returns how many pairs there are.
+    ///
+    /// # Panics
+    /// If something is wrong.
+    pub fn check(&self) -> usize {
+        self.verify()
+    }
+}
+
+impl<const W: usize, S: SearchOf<u32>, P: Policy, H: Hint, J: Jump> Index for PbTree<W, S, P, H, J> {
+    fn insert(&mut self, key: u32, id: u32) -> Option<u32> {
+        PbTree::insert(self, key, id)
+    }
+
+    fn remove(&mut self, key: u32) -> Option<u32> {
+        PbTree::remove(self, key)
+    }
+
+    #[inline]
+    fn search(&mut self, key: u32) -> Option<u32> {
+        PbTree::search(self, key)
+    }
+
+    #[inline]
+    fn scan(&mut self, first: u32, last: u32, each: impl FnMut(u32, u32)) {
+        PbTree::scan(self, first, last, each);
     }
 
     fn check(&mut self) -> usize {

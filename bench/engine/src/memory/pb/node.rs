@@ -6,7 +6,8 @@
 
 use super::jump::Jump;
 use std::marker::PhantomData;
-use std::ops::{Index, IndexMut};
+use std::ops::{Index, IndexMut, RangeInclusive};
+use zerocopy::IntoBytes;
 
 /// No node.
 pub const NO_NODE: u32 = u32::MAX;
@@ -26,6 +27,54 @@ const HINT: usize = 2;
 pub const PLAIN_HEADER: usize = 2;
 /// Words of a header with a hint.
 pub const HINTED_HEADER: usize = 3;
+
+/// What a key can be: some words of a node.
+pub trait Key: Copy + Ord {
+    /// How many words.
+    const WORDS: usize;
+    /// A key, for where it means nothing.
+    const ANY: Self;
+
+    /// The keys in these words.
+    fn all(words: &[u32]) -> &[Self];
+
+    /// Puts a key into as many words as it takes.
+    fn put(self, words: &mut [u32]);
+}
+
+impl Key for u32 {
+    const WORDS: usize = 1;
+    const ANY: u32 = 0;
+
+    #[inline(always)]
+    fn all(words: &[u32]) -> &[u32] {
+        words
+    }
+
+    #[inline(always)]
+    fn put(self, words: &mut [u32]) {
+        words[0] = self;
+    }
+}
+
+/// A string of `N` bytes, a multiple of four.
+impl<const N: usize> Key for [u8; N] {
+    const WORDS: usize = {
+        assert!(N > 0 && N.is_multiple_of(size_of::<u32>()));
+        N / size_of::<u32>()
+    };
+    const ANY: [u8; N] = [0; N];
+
+    #[inline(always)]
+    fn all(words: &[u32]) -> &[[u8; N]] {
+        words.as_bytes().as_chunks().0
+    }
+
+    #[inline(always)]
+    fn put(self, words: &mut [u32]) {
+        words.as_mut_bytes().copy_from_slice(&self);
+    }
+}
 
 /// `W` adjacent cache lines.
 #[repr(C, align(64))]
@@ -61,49 +110,60 @@ impl<const W: usize> Lines<W> {
 pub struct Layout {
     /// Words of the header, behind which the keys begin.
     pub header: usize,
-    /// Most entries of a node. So many words behind the first key is the first pointer.
+    /// Words of a key.
+    pub key: usize,
+    /// Most entries of a node. So many keys behind the first one is the first pointer.
     pub capacity: usize,
 }
 
 impl Layout {
     /// The layout of nodes of `width` lines.
-    pub const fn new(width: usize, header: usize) -> Self {
-        Layout { header, capacity: (width * LINE_WORDS - header) / 2 }
+    pub const fn new(width: usize, header: usize, key: usize) -> Self {
+        let capacity = (width * LINE_WORDS - header) / (key + 1);
+        assert!(capacity > 1, "nodes of two entries at least");
+        Layout { header, key, capacity }
     }
 
-    /// The line that a key is in.
-    pub fn key_line(self, at: usize) -> usize {
-        (self.header + at) / LINE_WORDS
+    /// The lines that a key is in.
+    pub fn key_lines(self, at: usize) -> RangeInclusive<usize> {
+        let first = self.header + at * self.key;
+        first / LINE_WORDS..=(first + self.key - 1) / LINE_WORDS
     }
 
     /// The line that a pointer is in.
     pub fn pointer_line(self, at: usize) -> usize {
-        self.key_line(self.capacity + at)
+        (self.header + self.capacity * self.key + at) / LINE_WORDS
     }
 }
 
-/// A node of `W` lines, in a tree with the jump-pointer array `J`.
-pub struct Node<J, const W: usize> {
+/// A node of `W` lines with keys `K`, in a tree with the jump-pointer array `J`.
+pub struct Node<J, const W: usize, K> {
     lines: Lines<W>,
-    jump: PhantomData<J>,
+    chosen: PhantomData<(J, K)>,
 }
 
-impl<J: Jump, const W: usize> Node<J, W> {
+impl<J: Jump, const W: usize, K: Key> Node<J, W, K> {
     /// Where the entries are.
-    pub const LAYOUT: Layout = Layout::new(W, J::HEADER);
+    pub const LAYOUT: Layout = Layout::new(W, J::HEADER, K::WORDS);
     const KEYS: usize = Self::LAYOUT.header;
-    const POINTERS: usize = Self::LAYOUT.header + Self::LAYOUT.capacity;
+    const POINTERS: usize = Self::LAYOUT.header + Self::LAYOUT.capacity * K::WORDS;
 
     /// A node with these entries, and none next to it.
-    pub fn new(entries: &[(u32, u32)]) -> Self {
-        let mut node = Node { lines: Lines::filled(0), jump: PhantomData };
+    pub fn new(entries: &[(K, u32)]) -> Self {
+        let mut node = Node { lines: Lines::filled(0), chosen: PhantomData };
         node.set_next(NO_NODE);
         let words = node.lines.words_mut();
         words[COUNT] = entries.len() as u32;
         for (at, &(key, pointer)) in entries.iter().enumerate() {
-            (words[Self::KEYS + at], words[Self::POINTERS + at]) = (key, pointer);
+            key.put(&mut words[Self::key(at)..][..K::WORDS]);
+            words[Self::POINTERS + at] = pointer;
         }
         node
+    }
+
+    /// The first word of a key.
+    const fn key(at: usize) -> usize {
+        Self::KEYS + at * K::WORDS
     }
 
     /// Its cache lines.
@@ -125,8 +185,8 @@ impl<J: Jump, const W: usize> Node<J, W> {
 
     /// The keys.
     #[inline]
-    pub fn keys(&self) -> &[u32] {
-        &self.lines.words()[Self::KEYS..][..self.count()]
+    pub fn keys(&self) -> &[K] {
+        K::all(&self.lines.words()[Self::KEYS..][..self.count() * K::WORDS])
     }
 
     /// The tuple ids or children.
@@ -165,13 +225,13 @@ impl<J: Jump, const W: usize> Node<J, W> {
     }
 
     /// Adds an entry, for which there must be room, before the one at `at`.
-    pub fn insert(&mut self, at: usize, (key, pointer): (u32, u32)) {
+    pub fn insert(&mut self, at: usize, (key, pointer): (K, u32)) {
         let count = self.count();
         let words = self.lines.words_mut();
-        for (base, value) in [(Self::KEYS, key), (Self::POINTERS, pointer)] {
-            words.copy_within(base + at..base + count, base + at + 1);
-            words[base + at] = value;
-        }
+        words.copy_within(Self::key(at)..Self::key(count), Self::key(at + 1));
+        key.put(&mut words[Self::key(at)..][..K::WORDS]);
+        words.copy_within(Self::POINTERS + at..Self::POINTERS + count, Self::POINTERS + at + 1);
+        words[Self::POINTERS + at] = pointer;
         words[COUNT] += 1;
     }
 
@@ -179,22 +239,22 @@ impl<J: Jump, const W: usize> Node<J, W> {
     pub fn remove(&mut self, at: usize) -> u32 {
         let (count, pointer) = (self.count(), self.pointers()[at]);
         let words = self.lines.words_mut();
-        for base in [Self::KEYS, Self::POINTERS] {
-            words.copy_within(base + at + 1..base + count, base + at);
-        }
+        words.copy_within(Self::key(at + 1)..Self::key(count), Self::key(at));
+        words.copy_within(Self::POINTERS + at + 1..Self::POINTERS + count, Self::POINTERS + at);
         words[COUNT] -= 1;
         pointer
     }
 
     /// Takes away the entries from `from` on. Returns a node of them, which is to be the next.
     pub fn split(&mut self, from: usize) -> Self {
-        let (keys, pointers) = (&self.keys()[from..], &self.pointers()[from..]);
-        let mut right = Node { lines: Lines::filled(0), jump: PhantomData };
+        let (old, count) = (self.lines.words(), self.count());
+        let (keys, pointers) = (&old[Self::key(from)..Self::key(count)], &self.pointers()[from..]);
+        let mut right = Node { lines: Lines::filled(0), chosen: PhantomData };
         let words = right.lines.words_mut();
-        words[COUNT] = keys.len() as u32;
+        words[COUNT] = pointers.len() as u32;
         words[NEXT] = self.next();
         words[Self::KEYS..][..keys.len()].copy_from_slice(keys);
-        words[Self::POINTERS..][..keys.len()].copy_from_slice(pointers);
+        words[Self::POINTERS..][..pointers.len()].copy_from_slice(pointers);
         self.lines.words_mut()[COUNT] = from as u32;
         right
     }
@@ -207,7 +267,7 @@ pub struct Arena<T> {
 }
 
 /// The nodes of a tree.
-pub type Nodes<J, const W: usize> = Arena<Node<J, W>>;
+pub type Nodes<J, const W: usize, K> = Arena<Node<J, W, K>>;
 
 impl<T> Arena<T> {
     /// An empty one.

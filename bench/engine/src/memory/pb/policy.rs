@@ -3,6 +3,7 @@
 use super::hint::Hint;
 use super::node::{COUNT, Layout, Line};
 use std::collections::VecDeque;
+use std::hint::black_box;
 use std::marker::PhantomData;
 
 /// A policy, chosen at compile time.
@@ -31,7 +32,7 @@ impl Policy for NoPrefetch {
     fn prefetch<H: Hint>(&self, _: &[Line]) {}
 }
 
-/// All lines, left to right.
+/// All lines, left to right. How many is known to the compiler, which therefore needs no loop.
 pub struct Linear;
 
 impl Policy for Linear {
@@ -44,6 +45,42 @@ impl Policy for Linear {
     #[inline(always)]
     fn prefetch<H: Hint>(&self, node: &[Line]) {
         node.iter().for_each(H::prefetch);
+    }
+}
+
+/// All lines, left to right, in a loop of one line a turn (thesis §5.2).
+pub struct Looped;
+
+impl Policy for Looped {
+    const NAME: &'static str = "regular loop";
+
+    fn new(_: Layout) -> Self {
+        Looped
+    }
+
+    #[inline(always)]
+    fn prefetch<H: Hint>(&self, node: &[Line]) {
+        // The compiler does not know how many lines there are, and so leaves the loop as it is.
+        node[..black_box(node.len())].iter().for_each(H::prefetch);
+    }
+}
+
+/// All lines, left to right, in a loop of eight lines a turn, and then what is left: what Duff's device is for (thesis
+/// §5.2, Figure 5.3).
+pub struct Unrolled;
+
+impl Policy for Unrolled {
+    const NAME: &'static str = "unrolled loop";
+
+    fn new(_: Layout) -> Self {
+        Unrolled
+    }
+
+    #[inline(always)]
+    fn prefetch<H: Hint>(&self, node: &[Line]) {
+        let (eights, rest) = node[..black_box(node.len())].as_chunks::<8>();
+        eights.iter().for_each(|eight| eight.iter().for_each(H::prefetch));
+        rest.iter().for_each(H::prefetch);
     }
 }
 
@@ -121,7 +158,7 @@ fn probes(count: usize) -> Vec<usize> {
 
 /// The lines of the keys at these places, and then of the pointers.
 fn lines(layout: Layout, places: &[usize]) -> Vec<usize> {
-    let keys = places.iter().map(|&at| layout.key_line(at));
+    let keys = places.iter().flat_map(|&at| layout.key_lines(at));
     keys.chain(places.iter().map(|&at| layout.pointer_line(at))).collect()
 }
 
@@ -132,7 +169,7 @@ impl Order for HalfLinearOrder {
     const NAME: &'static str = "half-linear";
 
     fn first(layout: Layout) -> Vec<usize> {
-        (0..=layout.key_line(layout.capacity / 2 - 1)).collect()
+        (0..=*layout.key_lines(layout.capacity / 2 - 1).end()).collect()
     }
 
     fn all(layout: Layout, count: usize) -> Vec<usize> {
@@ -197,7 +234,7 @@ mod tests {
     fn asked<P: Policy>(count: usize) -> Vec<usize> {
         let mut node = [[0; LINE_WORDS]; WIDTH];
         node[0][COUNT] = count as u32;
-        P::new(Layout::new(WIDTH, PLAIN_HEADER)).prefetch::<Recorder>(&node);
+        P::new(Layout::new(WIDTH, PLAIN_HEADER, 1)).prefetch::<Recorder>(&node);
         let start = node.as_ptr() as usize;
         ASKED.take().into_iter().map(|address| (address - start) / size_of::<Line>()).collect()
     }
@@ -205,7 +242,7 @@ mod tests {
     /// The lines that entries are in. The header is in the first.
     fn used(count: usize) -> Vec<usize> {
         let mut used = vec![0];
-        used.extend(lines(Layout::new(WIDTH, PLAIN_HEADER), &Vec::from_iter(0..count)));
+        used.extend(lines(Layout::new(WIDTH, PLAIN_HEADER, 1), &Vec::from_iter(0..count)));
         used.sort();
         used.dedup();
         used
@@ -218,7 +255,7 @@ mod tests {
 
     #[test]
     fn selective_policies_ask_for_what_is_used() {
-        let capacity = Layout::new(WIDTH, PLAIN_HEADER).capacity;
+        let capacity = Layout::new(WIDTH, PLAIN_HEADER, 1).capacity;
         for count in capacity / 2..=capacity {
             assert_eq!(sorted(asked::<HalfLinear>(count)), used(count), "{count}");
             assert_eq!(sorted(asked::<HalfBinary>(count)), used(count), "{count}");
@@ -233,6 +270,8 @@ mod tests {
     fn lines_come_in_the_order_of_the_policy() {
         assert_eq!(asked::<NoPrefetch>(63), []);
         assert_eq!(asked::<Linear>(0), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(asked::<Looped>(0), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(asked::<Unrolled>(0), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(asked::<HalfLinear>(1), [0, 1, 2, 4]);
         assert_eq!(asked::<HalfLinear>(63), [0, 1, 2, 3, 4, 5, 6, 7]);
         // The keys at 31, 15 and 47 come first, which are in lines 2, 1 and 3, and the last key is alone in line 4.
