@@ -93,7 +93,7 @@ pub struct Series {
 }
 
 /// One number of a paper, or one goal of ours, beside what was measured.
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 pub struct Claim {
     /// What the number is.
     pub what: String,

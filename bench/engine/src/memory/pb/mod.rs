@@ -35,7 +35,7 @@ pub struct PbTree<const W: usize, S = search::Binary, P = policy::Linear, H = T0
     chosen: PhantomData<(S, H)>,
 }
 
-impl<const W: usize, S: SearchOf<K>, P: Policy, H: Hint, J: Jump, K: Key> PbTree<W, S, P, H, J, K> {
+impl<const W: usize, S, P: Policy, H, J: Jump, K: Key> PbTree<W, S, P, H, J, K> {
     /// Entries of a full node. A non-leaf node of so many children has one key less that counts.
     pub const CAPACITY: usize = Node::<J, W, K>::LAYOUT.capacity;
 
@@ -88,7 +88,9 @@ impl<const W: usize, S: SearchOf<K>, P: Policy, H: Hint, J: Jump, K: Key> PbTree
     pub fn set_distance(&mut self, distance: usize) {
         self.distance = distance;
     }
+}
 
+impl<const W: usize, S: SearchOf<K>, P: Policy, H: Hint, J: Jump, K: Key> PbTree<W, S, P, H, J, K> {
     #[inline]
     fn fetch(&self, node: u32) {
         self.policy.prefetch::<H>(self.nodes[node].lines());
