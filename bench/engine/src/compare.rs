@@ -66,7 +66,8 @@ impl<C: Compare, const N: usize> SearchOf<[u8; N]> for LinearBy<C> {
     }
 }
 
-/// By halves, without a branch on what a comparison says.
+/// By halves. A branch is not asked for, but the compiler has its way where the comparison itself consists of branches:
+/// it makes none for [`Memcmp`], and one for [`Words`].
 pub struct BinaryBy<C>(PhantomData<C>);
 
 impl<C: Compare, const N: usize> SearchOf<[u8; N]> for BinaryBy<C> {

@@ -8,7 +8,7 @@ use fpbtree_lab::memory::pb::hint::{Nta, T0, T1, T2};
 use fpbtree_lab::memory::pb::policy::Linear;
 
 use super::arrival::{Arrivals, NAMES};
-use super::workload::{self, DISTANCE, Tree, Use, Work, excess, mean, most, over_widths, percent};
+use super::workload::{self, DISTANCE, Tree, Use, Work, excess, most, over_widths, percent, typical};
 
 /// Keys, as in the thesis' figures.
 type Key = [u8; 16];
@@ -73,9 +73,9 @@ fn of_scans<const W: usize>(run: &Run, work: &Work<Key>) -> Times {
 /// That the hint for all caches is best; the Itanium calls it t1.
 fn claim(what: &str, paper: &str, times: &[(usize, Times)], others: Range<usize>, arrivals: &Arrivals) -> Claim {
     let more: Vec<f64> = others.clone().flat_map(|other| excess(times, other, 0)).collect();
-    let why = if mean(&more).abs() < NOISE {
+    let why = if typical(&more).abs() < NOISE {
         "A line is read soon after it was asked for, so waiting for it costs the same wherever it goes."
-    } else if mean(&more) < 0.0 {
+    } else if typical(&more) < 0.0 {
         "Bringing lines into all caches costs more here than reading them from further away."
     } else if others.clone().any(|other| arrivals.small[other] > arrivals.missed / 2.0) {
         "Where the translation of an address is not at hand, this processor drops the prefetch with such a hint, but not \
@@ -86,8 +86,8 @@ fn claim(what: &str, paper: &str, times: &[(usize, Times)], others: Range<usize>
     Claim {
         what: what.to_owned(),
         paper: paper.to_owned(),
-        ours: format!("{} on average, up to {}", percent(mean(&more)), percent(most(&more))),
-        holds: mean(&more) > -NOISE,
+        ours: format!("{} typically, up to {}", percent(typical(&more)), percent(most(&more))),
+        holds: typical(&more) > -NOISE,
         why: why.to_owned(),
         ..Claim::default()
     }

@@ -5,7 +5,7 @@ use fpbtree_lab::figure::{Axis, Claim, Outcome, Panel, Run, median};
 use fpbtree_lab::memory::pb::hint::T0;
 use fpbtree_lab::memory::pb::policy::{Linear, Looped, Policy, Unrolled};
 
-use super::workload::{self, DISTANCE, Tree, Use, Work, excess, mean, most, over_widths, percent};
+use super::workload::{self, DISTANCE, Tree, Use, Work, excess, most, over_widths, percent, typical};
 
 /// Keys, as in the thesis' figures.
 type Key = [u8; 16];
@@ -51,17 +51,17 @@ fn of_width<const W: usize>(run: &Run, work: &Work<Key>) -> Times {
 
 fn claim(what: &str, paper: &str, times: &[(usize, [f64; NAMES.len()])]) -> Claim {
     let more = excess(times, 0, 1);
-    let holds = mean(&more) > NOISE;
+    let holds = typical(&more) > NOISE;
     let why = if holds {
         "The instructions of the loop are in the way of the prefetches, here as there."
     } else {
-        "The Itanium runs instructions in order; this processor runs those of the loop while it waits for the lines of the \
-         node above, so there is nothing to be saved."
+        "The Itanium runs instructions in order; this processor runs those of the loop while it waits for lines, so \
+         there is little to be saved."
     };
     Claim {
         what: what.to_owned(),
         paper: paper.to_owned(),
-        ours: format!("{} on average, up to {}", percent(mean(&more)), percent(most(&more))),
+        ours: format!("{} typically, up to {}", percent(typical(&more)), percent(most(&more))),
         holds,
         why: why.to_owned(),
         ..Claim::default()

@@ -6,7 +6,7 @@ use fpbtree_lab::memory::pb::hint::T0;
 use fpbtree_lab::memory::pb::policy::Linear;
 use fpbtree_lab::search::{self, Counting, Hybrid, HybridInterpolation, LinearSimd, Search};
 
-use super::workload::{self, Tree, Use, Work, excess, mean, over_widths, percent};
+use super::workload::{self, Tree, Use, Work, excess, over_widths, percent, typical};
 
 /// The keys of Figure 5.9.
 type Key = [u8; 16];
@@ -52,7 +52,7 @@ fn of_width<const W: usize>(run: &Run, work: &Work<Key>) -> Times {
 /// That comparing words is faster than `memcmp`.
 fn comparison_claim(times: &[(usize, Times)]) -> Claim {
     let (called, inlined) = (excess(times, 1, 0), excess(times, 2, 0));
-    let holds = mean(&called) > NOISE;
+    let holds = typical(&called) > NOISE;
     let why = if holds {
         "A call for each comparison costs more than the comparison; where the compiler knows the length it makes the words' \
          code of memcmp by itself."
@@ -62,7 +62,7 @@ fn comparison_claim(times: &[(usize, Times)]) -> Claim {
     Claim {
         what: "binary search, memcmp takes more than words".to_owned(),
         paper: "significantly more".to_owned(),
-        ours: format!("{} on average ({} inlined)", percent(mean(&called)), percent(mean(&inlined))),
+        ours: format!("{} typically ({} inlined)", percent(typical(&called)), percent(typical(&inlined))),
         holds,
         why: why.to_owned(),
         ..Claim::default()
@@ -77,7 +77,8 @@ fn search_claim(times: &[(usize, Times)]) -> Claim {
     let why = if holds {
         "What is read of a node grows with its width for linear search, and with the width's logarithm for binary search."
     } else {
-        "In narrow nodes linear search ends soon, and its one branch is foreseen but for the last time."
+        "Linear search goes on to keys that are known beforehand, and its branch is foreseen until the last time; of the \
+         branches of a binary search one in two is not, and a wrong guess costs as much as many comparisons."
     };
     Claim {
         what: "linear search takes more than binary, nodes of 4 and of 32 lines".to_owned(),
@@ -129,7 +130,7 @@ mod kernels {
 
 /// Which search of 32-bit keys is best over all widths.
 fn kernel_claim(times: &[(usize, kernels::Times)]) -> Claim {
-    let ahead = |other| mean(&excess(times, 0, other));
+    let ahead = |other| typical(&excess(times, 0, other));
     let best = (1..kernels::NAMES.len()).max_by(|a, b| ahead(*a).total_cmp(&ahead(*b))).expect("other searches");
     let holds = ahead(best) <= NOISE;
     let why = if holds {
@@ -140,7 +141,7 @@ fn kernel_claim(times: &[(usize, kernels::Times)]) -> Claim {
     Claim {
         what: format!("keys of 32 bits: binary search takes more than the best other, {}", kernels::NAMES[best]),
         paper: "binary search is best".to_owned(),
-        ours: format!("{} on average", percent(ahead(best))),
+        ours: format!("{} typically", percent(ahead(best))),
         holds,
         why: why.to_owned(),
         ..Claim::default()

@@ -182,6 +182,11 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// The median.
+pub fn typical(values: &[f64]) -> f64 {
+    median(values.to_vec())
+}
+
 pub fn most(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
