@@ -4,9 +4,11 @@ mod fpb;
 mod kiss;
 mod modular;
 mod sentinel;
+mod sort;
 mod thesis;
 
 use fpbtree_lab::figure::Figure;
 
-/// The figures of every paper.
-pub const ALL: &[&[Figure]] = &[fpb::FIGURES, modular::FIGURES, kiss::FIGURES, thesis::FIGURES, sentinel::FIGURES];
+/// The figures of every paper, and ours.
+pub const ALL: &[&[Figure]] =
+    &[fpb::FIGURES, modular::FIGURES, kiss::FIGURES, thesis::FIGURES, sentinel::FIGURES, sort::FIGURES];

@@ -1,45 +1,80 @@
-//! The sort of builds against the standard library's: nanoseconds an entry, medians of five rounds.
+//! The sort of builds against the standard library's.
 
-use crate::Arguments;
 use std::hint::black_box;
 use std::time::Instant;
 
 use fpbtree_engine::key::Tail;
 use fpbtree_engine::sort::{Host, Radix, SLAB, Slab, Sorter, table_length};
+use fpbtree_lab::figure::{Axis, Claim, Figure, Outcome, Panel, Run, median};
 
-/// Measured of each shape of lanes.
-const ROUNDS: usize = 5;
+/// What is ours alone.
+pub const FIGURES: &[Figure] = &[Figure {
+    name: "sort",
+    title: "The sort of builds against the standard library's",
+    source: "ours",
+    seconds: (8, 90),
+    run,
+}];
 
-/// Memory that is given back when the program ends.
-struct Leaky;
+/// Lanes of an order, by their number and how many there are.
+type Lanes = (&'static str, fn(usize, usize) -> u128);
 
-impl<'m, L: 'm> Host<'m, L> for Leaky {
-    fn slab(&mut self) -> &'m mut Slab<L> {
-        // SAFETY: all-zero bytes are a slab.
-        Box::leak(unsafe { Box::<Slab<L>>::new_zeroed().assume_init() })
+const LANES: [Lanes; 6] = [
+    ("random", |number, _| random(number)),
+    ("random, one in 64 bits", |number, _| random(number) & (u128::MAX / 3) & (u128::MAX / 5)),
+    ("a thousand", |number, _| random(number) % 1000),
+    ("ascending", |number, _| number as u128),
+    ("descending", |number, rows| (rows - number) as u128),
+    ("nearly ascending", |number, _| number as u128 + random(number) % 1000),
+];
+
+/// What is measured: adding an entry, sorting it, and the standard library's sort.
+const STEPS: [&str; 3] = ["add", "sort", "std: sort_unstable"];
+
+/// Nanoseconds an entry for each step and each kind of lanes.
+type Times = [[f64; STEPS.len()]; LANES.len()];
+
+fn run(run: &mut Run) -> Outcome {
+    let measured =
+        [("32", of_width::<u32>(run, 0.0)), ("64", of_width::<u64>(run, 0.33)), ("128", of_width::<u128>(run, 0.67))];
+    let panel = |(bits, times): &(&str, Times)| Panel::Bars {
+        title: format!("Lanes of {bits} bits"),
+        groups: LANES.map(|(name, _)| name.to_owned()).into(),
+        y: Axis::linear("ns per entry"),
+        series: STEPS
+            .iter()
+            .enumerate()
+            .map(|(step, name)| ((*name).to_owned(), times.map(|times| times[step]).into()))
+            .collect(),
+    };
+    let panels = measured.iter().map(panel).collect();
+    Outcome { panels, claims: measured.iter().map(|(bits, times)| claim(bits, times)).collect() }
+}
+
+/// That it is worth its code: with random lanes, what it takes to add and sort against what a sort alone takes.
+fn claim(bits: &str, times: &Times) -> Claim {
+    let ratio = |times: [f64; STEPS.len()]| times[2] / (times[0] + times[1]);
+    let worst = times.map(ratio).into_iter().fold(f64::INFINITY, f64::min);
+    let random = ratio(times[0]);
+    let holds = random > 1.0;
+    let why = if holds {
+        "Entries are told apart by digits, not by comparisons, and in the cache; the standard library knows orders that \
+         are there already as well."
+    } else {
+        "What digits save over comparisons goes to adding the entries one by one."
+    };
+    Claim {
+        what: format!("lanes of {bits} bits, random: the library's time in ours, adding included"),
+        goal: "more than 1".to_owned(),
+        ours: format!("{random:.2}, of all kinds {worst:.2} at least"),
+        holds,
+        why: why.to_owned(),
+        ..Claim::default()
     }
-
-    fn check(&mut self) {}
 }
 
-/// Prints a table: widths and kinds of lanes, what adding an entry takes, what sorting it takes, and what that takes the
-/// standard library.
-pub fn run(arguments: &Arguments) {
-    let rows = arguments.get("rows", 10_000_000);
-    println!("{:>5} {:>24} {:>10} {:>10} {:>10}", "bits", "lanes", "add", "sort", "std");
-    measure::<u32>(rows);
-    measure::<u64>(rows);
-    measure::<u128>(rows);
-}
-
-fn measure<L: Radix>(rows: usize) {
-    let random = |number: usize| (u128::from(mix(number as u64)) << 64) | u128::from(mix(!number as u64));
-    time::<L>("random", rows, &random);
-    time::<L>("random, one in 64 bits", rows, &|number| random(number) & (u128::MAX / 3) & (u128::MAX / 5));
-    time::<L>("a thousand", rows, &|number| random(number) % 1000);
-    time::<L>("ascending", rows, &|number| number as u128);
-    time::<L>("descending", rows, &|number| (rows - number) as u128);
-    time::<L>("nearly ascending", rows, &|number| number as u128 + random(number) % 1000);
+fn random(number: usize) -> u128 {
+    (u128::from(mix(number as u64)) << 64) | u128::from(mix(!number as u64))
 }
 
 fn mix(number: u64) -> u64 {
@@ -47,26 +82,48 @@ fn mix(number: u64) -> u64 {
     (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
-/// Prints what adding and sorting such lanes takes, and what the standard library takes to sort them as pairs.
-fn time<L: Radix>(name: &str, rows: usize, lane: &dyn Fn(usize) -> u128) {
-    let entry = |number: usize| {
-        let tail = Tail::new(false, (number / 200) as u32, (number % 200 + 1) as u16, false);
-        (L::from_u128(lane(number)), tail)
-    };
-    let entries: Vec<(L, Tail)> = (0..rows).map(entry).collect();
-    let mut table = Vec::new();
-    table.resize_with(table_length(rows.div_ceil(SLAB)), || None);
-    let mut sorter = Sorter::new(Leaky, &mut table);
-    // The first round is the one that gets memory.
-    let mut rounds: Vec<[f64; 3]> = (0..=ROUNDS).map(|_| round(&entries, &mut sorter)).skip(1).collect();
-    let medians = [0, 1, 2].map(|column| {
-        rounds.sort_by(|a, b| a[column].total_cmp(&b[column]));
-        format!("{:>10.1}", rounds[ROUNDS / 2][column])
-    });
-    println!("{:>5} {name:>24} {}", L::SIZE * 8, medians.join(" "));
+/// Hands out slabs of memory that others own, and that outlives all sorters.
+struct Lent<'s, L>(std::slice::IterMut<'s, Box<Slab<L>>>);
+
+impl<'s, L> Host<'s, L> for Lent<'s, L> {
+    fn slab(&mut self) -> &'s mut Slab<L> {
+        self.0.next().expect("as many slabs as a sorter's table has")
+    }
+
+    fn check(&mut self) {}
 }
 
-fn round<L: Radix>(entries: &[(L, Tail)], sorter: &mut Sorter<'_, L, Leaky>) -> [f64; 3] {
+fn of_width<L: Radix>(run: &mut Run, done: f64) -> Times {
+    let rows = run.number("rows", 1_000_000, 10_000_000);
+    let length = table_length(rows.div_ceil(SLAB));
+    // Two more to sort in.
+    // SAFETY: all-zero bytes are a slab.
+    let slab = |_| unsafe { Box::<Slab<L>>::new_zeroed().assume_init() };
+    let mut slabs: Vec<_> = (0..length + 2).map(slab).collect();
+    let mut kinds = 0.0;
+    LANES.map(|(_, lane)| {
+        run.done(done + 0.33 * kinds / LANES.len() as f64);
+        kinds += 1.0;
+        let entry = |number: usize| {
+            let tail = Tail::new(false, (number / 200) as u32, (number % 200 + 1) as u16, false);
+            (L::from_u128(lane(number, rows)), tail)
+        };
+        let entries: Vec<(L, Tail)> = (0..rows).map(entry).collect();
+        let mut table = Vec::new();
+        table.resize_with(length, || None);
+        let mut sorter = Sorter::new(Lent(slabs.iter_mut()), &mut table);
+        medians(if run.full() { 5 } else { 3 }, || round(&entries, &mut sorter))
+    })
+}
+
+/// The medians of rounds, of which the first, which gets memory, does not count.
+fn medians(rounds: usize, mut round: impl FnMut() -> [f64; STEPS.len()]) -> [f64; STEPS.len()] {
+    round();
+    let rounds: Vec<_> = (0..rounds).map(|_| round()).collect();
+    std::array::from_fn(|step| median(rounds.iter().map(|times| times[step]).collect()))
+}
+
+fn round<'s, L: Radix>(entries: &[(L, Tail)], sorter: &mut Sorter<'s, L, Lent<'s, L>>) -> [f64; STEPS.len()] {
     let nanoseconds = |work: &mut dyn FnMut()| {
         let start = Instant::now();
         work();
