@@ -5,10 +5,9 @@ use std::cell::Ref;
 
 use fpbtree_engine::change::{Change, Edit};
 use fpbtree_engine::key::{Key, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, Page};
-use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Wanted};
+use fpbtree_engine::page::{Entry, Geometry, Page, Position};
 use fpbtree_engine::simd::{self, CACHE_LINE};
-use fpbtree_engine::store::{NO_BLOCK, PageBytes, PageStore, ROOT};
+use fpbtree_engine::store::{Block, NO_BLOCK, PageBytes, PageStore, ROOT};
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
 use fpbtree_engine::tree::{Manner, Tree, Verdict};
@@ -25,8 +24,6 @@ pub struct DiskFirst {
     store: PoolStore,
     geometry: Geometry,
     fill: usize,
-    /// A scan's copy of a page's entries.
-    matches: Box<Matches<u32>>,
 }
 
 impl DiskFirst {
@@ -53,7 +50,7 @@ impl DiskFirst {
             loader.add(&geometry, (), &entry(key, id), &mut write);
         }
         loader.finish(&geometry, (), &mut write);
-        DiskFirst { store, geometry, fill, matches: Box::default() }
+        DiskFirst { store, geometry, fill }
     }
 
     /// Its pages.
@@ -94,6 +91,27 @@ fn behind(key: u32) -> Key<u32> {
     Key::new(key, Tail::MAX)
 }
 
+/// A page, of whose front as much is asked for at once as leaf pages begin with: those above them are in the caches.
+#[inline]
+fn open<'p>(pool: &'p mut Pool, geometry: &'p Geometry, block: Block) -> Page<'p, u32> {
+    let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+    bytes[..geometry.front(0)].iter().step_by(CACHE_LINE).for_each(|line| simd::prefetch(line));
+    Page::open(bytes, geometry, block).expect(SOUND)
+}
+
+/// The leaf page where a key belongs.
+#[inline]
+fn leaf_of(pool: &mut Pool, geometry: &Geometry, key: u32) -> Block {
+    let mut block = ROOT;
+    loop {
+        let page = open(pool, geometry, block);
+        if page.level() == 0 {
+            return block;
+        }
+        block = page.child_for(before(key)).expect("the leftmost child has all keys before the others'");
+    }
+}
+
 impl Index for DiskFirst {
     /// As into a unique index, where an equal key is looked for under the lock that the insertion takes.
     fn insert(&mut self, key: u32, new: u32) -> Option<u32> {
@@ -129,30 +147,32 @@ impl Index for DiskFirst {
     /// By the engine's pages alone: nobody else changes the tree, so there is nothing to lock or to be checked on arrival.
     #[inline]
     fn search(&mut self, key: u32) -> Option<u32> {
-        let pool = self.store.pool_mut();
-        let front = self.geometry.front(0);
-        let mut block = ROOT;
-        loop {
-            let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
-            // As much as leaf pages begin with: the pages above them are in the caches.
-            bytes[..front].iter().step_by(CACHE_LINE).for_each(|line| simd::prefetch(line));
-            let page: Page<'_, u32> = Page::open(bytes, &self.geometry, block).expect(SOUND);
-            if page.level() == 0 {
-                let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
-                return Some(id(found.tail));
-            }
-            block = page.child_for(before(key)).expect("the leftmost child has all keys before the others'");
-        }
+        let (pool, geometry) = (self.store.pool_mut(), &self.geometry);
+        let leaf = leaf_of(pool, geometry, key);
+        let page = open(pool, geometry, leaf);
+        let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
+        Some(id(found.tail))
     }
 
+    /// By the engine's pages alone, as [`search`](Index::search) does it: no copy is needed of what nobody else changes.
     fn scan(&mut self, first: u32, last: u32, mut each: impl FnMut(u32, u32)) {
-        let (tree, wanted) = (Tree::new(&self.store, &self.geometry), Between(first, last));
-        let mut cursor = Cursor::new(Direction::Forward);
-        while let Some(pin) = cursor.read_page(tree, &wanted, true, &mut self.matches).expect(SOUND) {
-            for index in 0..self.matches.len() {
-                each(self.matches.lane(index), id(self.matches.tail(index)));
+        let (pool, geometry) = (self.store.pool_mut(), &self.geometry);
+        let mut block = leaf_of(pool, geometry, first);
+        let mut from = open(pool, geometry, block).lower_bound(before(first));
+        while block != NO_BLOCK {
+            let page = open(pool, geometry, block);
+            for number in from.node.into()..page.nodes() {
+                let node = page.node(number);
+                for slot in from.slot.into()..node.len() {
+                    let key = node.lane(slot);
+                    if key > last {
+                        return;
+                    }
+                    each(key, id(node.tail(slot)));
+                }
+                from.slot = 0;
             }
-            self.store.unpin(pin);
+            (block, from) = (page.right(), Position { node: 0, slot: 0 });
         }
     }
 
@@ -163,33 +183,6 @@ impl Index for DiskFirst {
         let mut report = |block, what: &str, detail: std::fmt::Arguments<'_>| panic!("block {block}: {what}: {detail}");
         tree.verify(Some(true), &mut BlockSet::new(&mut words), &mut report).expect(SOUND);
         tree.census().expect(SOUND).entries as usize
-    }
-}
-
-/// All keys from one to another, both included.
-struct Between(u32, u32);
-
-impl Wanted<u32> for Between {
-    fn at_or_after(&self, place: &Key<u32>, out: &mut Range<u32>) -> bool {
-        *out = Range { first: before(self.0).max(*place), after: behind(self.1) };
-        out.first < out.after
-    }
-
-    fn before(&self, place: &Key<u32>, out: &mut Range<u32>) -> bool {
-        *out = Range { first: before(self.0), after: behind(self.1).min(*place) };
-        out.first < out.after
-    }
-
-    fn is_one_range(&self) -> bool {
-        true
-    }
-
-    fn null_rank(&self) -> bool {
-        true
-    }
-
-    fn wants_keys(&self) -> bool {
-        true
     }
 }
 
