@@ -99,7 +99,7 @@ fn crashes<L: Lane>(hints: bool) {
             }
         }
     }
-    assert!(incomplete > 50, "{incomplete} incomplete splits");
+    assert!(incomplete > 40, "{incomplete} incomplete splits");
 }
 
 /// A page that was split and whose parent does not know it.

@@ -357,7 +357,7 @@ fn whole_pages<K: Space>(sound: &Sound<K>, other: &[PageBytes], tallies: &mut Ta
         if let Some(foreign) = other.get(block) {
             attempt("of another index", block, foreign);
         }
-        for from in [512, 4096, 7680] {
+        for from in [512, PAGE_SIZE / 2, PAGE_SIZE - 512] {
             let mut torn = *page;
             torn[from..].fill(0);
             attempt("second part zeroed", block, &torn);
@@ -455,7 +455,9 @@ fn run<K: Space>(sound: &Sound<K>, stride: usize) {
     }
     println!("{}: {tried} damaged pages, 0 crashes, 0 hangs, {silent} silent wrong answers", sound.name);
     assert_eq!(silent, 0, "{}: answers that are wrong without a word", sound.name);
-    assert!(told > tried / 10, "{}: {told} of {tried} told", sound.name);
+    // More of a larger page is not in use.
+    let most = if PAGE_SIZE > 8192 { 20 } else { 10 };
+    assert!(told > tried / most, "{}: {told} of {tried} told", sound.name);
 }
 
 /// What a read cannot always tell without the server's checksums: bytes that are an entry's own, and pages of which a part

@@ -220,7 +220,7 @@ fn runs_are_small() {
 fn pages_are_as_full_as_asked_for() {
     let bed = loads::<u32>(normal::<u32>(), 500_000, 1, 90);
     let bytes = f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / 500_000.0;
-    assert!(bytes < 12.0, "{bytes} bytes an entry");
+    assert!(bytes < if PAGE_SIZE < 8192 { 12.1 } else { 12.0 }, "{bytes} bytes an entry");
     let first = bed.store.copy(2);
     let page = Page::<u32>::open(&first, &bed.meta.geometry, 2).unwrap();
     assert_eq!(page.entries(), bed.meta.geometry.leaf.page_entries() * 90 / 100);

@@ -128,9 +128,13 @@ fn the_longest_keys_fit() {
 #[test]
 fn rows_that_part_others() {
     let opaque = DigitKind::Opaque { prefix: 0, value: ValueLength::Variable };
-    for (kind, length, carried) in
-        [(opaque, 1500, 0), (opaque, 400, 0), (opaque, 50, 0), (DigitKind::Text, 10, 1600), (DigitKind::Text, 10, 300)]
-    {
+    for (kind, length, carried) in [
+        (opaque, MOST_KEY - 300, 0),
+        (opaque, 400, 0),
+        (opaque, 50, 0),
+        (DigitKind::Text, 10, MOST_KEY - 200),
+        (DigitKind::Text, 10, 300),
+    ] {
         let taste = Taste::new(vec![column(kind)], carried, MOST_KEY, &[], 1);
         let row = |letter: u8, number| taste.row(vec![Value::Bytes(vec![letter; length])], number);
         let mut bed = LongBed::new(taste.clone(), normal(true), ROOM);
