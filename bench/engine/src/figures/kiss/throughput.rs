@@ -148,7 +148,8 @@ fn threads_claim(uniform: &[AtSize<2>]) -> Claim {
     let why = if holds {
         "Readers are lock-free, and writers meet only where they change the same node or take memory."
     } else {
-        "Readers are lock-free, but they share caches and memory; writers meet where they take memory and give it back."
+        "Readers are lock-free; writers take memory and give it back under one lock, where each of the paper's threads \
+         has free lists of its own."
     };
     Claim {
         what: format!("{size} uniform keys, {processors} threads: reads and updates in those of one"),
@@ -232,7 +233,7 @@ fn crossing_claim(keys: Keys, kiss: &[f64; RATES.len()], pt4: &[f64; RATES.len()
             "A copy of 512 bytes, which kept the paper's memory channels busy, takes less here than PT-4's levels."
         }
         (false, Some(_)) => {
-            "The engine's KISS-tree also retires each node that it replaces, takes memory for the next and announces each \
+            "The engine's KISS-tree takes memory for each new node and retires the old one under a lock, and announces each \
              change to other processes; PT-4 here does none of that, and not even the compare-and-swap of the paper's."
         }
     };
