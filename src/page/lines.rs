@@ -16,9 +16,11 @@ impl LineSet {
         let (word, bit) = (first / u128::BITS as usize, first % u128::BITS as usize);
         let lines = (1 << count) - 1;
         let mut set = LineSet::default();
-        set.0[word % WORDS] = lines << bit;
-        if WORDS > 1 && bit > 0 {
-            set.0[(word + 1) % WORDS] |= lines >> (u128::BITS as usize - bit);
+        if let Some(first) = set.0.get_mut(word) {
+            *first = lines << bit;
+        }
+        if let Some(second) = set.0.get_mut(word + 1).filter(|_| bit > 0) {
+            *second = lines >> (u128::BITS as usize - bit);
         }
         set
     }
