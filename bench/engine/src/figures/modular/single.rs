@@ -156,7 +156,7 @@ const SEARCHES: [&str; 6] =
 
 /// Searches, the same on all levels, over node sizes.
 pub fn figure7(run: &mut Run) -> Outcome {
-    let work = Workload::sized(run, 1_000_000, 16_000_000);
+    let work = Workload::sized(run, 1_000_000, 8_000_000);
     let made = [
         of_all_sizes!(inside, Sorted<Scalar>),
         of_all_sizes!(inside, Sorted<Lab<LinearSimd<128>>>),

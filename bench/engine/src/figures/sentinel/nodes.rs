@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use cpu_time::ThreadTime;
 use fpbtree_lab::figure::{Axis, Claim, Outcome, Panel, Run, Series, median};
 use fpbtree_lab::index::{MOST_KEY, Pair};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::index};
@@ -57,13 +58,20 @@ fn latencies(run: &Run, count: usize, made: &[NewSingle]) -> Vec<Latency> {
     for round in 0..=rounds(run) {
         let (sought, added) = (keys.some(searches), keys.others(searches.min(count / 40), round));
         for (map, times) in maps.iter_mut().zip(&mut times) {
-            let both = [time(sought.len(), || map.search_all(&sought)), time(added.len(), || map.insert_all(&added))];
+            let both = [busy(sought.len(), || map.search_all(&sought)), busy(added.len(), || map.insert_all(&added))];
             if round > 0 {
                 times.iter_mut().zip(both).for_each(|(times, time)| times.push(time));
             }
         }
     }
     times.into_iter().map(|both| both.map(median)).collect()
+}
+
+/// Nanoseconds of this thread's processor time for each of so many things that `work` does.
+fn busy(count: usize, work: impl FnOnce()) -> f64 {
+    let start = ThreadTime::now();
+    work();
+    start.elapsed().as_nanos() as f64 / count as f64
 }
 
 /// Nanoseconds for each of so many things that `work` does.
