@@ -54,7 +54,8 @@ pub fn available() -> impl Iterator<Item = Kernel> {
     Kernel::ALL.into_iter().filter(|kernel| kernel.supported())
 }
 
-/// The kernel every search uses: the fastest this machine can run.
+/// The kernel every search uses: the fastest this machine can run (`fpbtree-lab thesis-figure5.9` has them beside other
+/// searches).
 #[inline]
 pub fn chosen() -> Kernel {
     static CHOSEN: AtomicU8 = AtomicU8::new(0);
@@ -231,7 +232,8 @@ fn clamp<L>(bytes: &[u8], at: usize, n: usize) -> usize {
     n.min(bytes.len().saturating_sub(at) / size_of::<L>())
 }
 
-/// Asks the processor to bring the cache line at `line` closer. Never faults, whatever the address.
+/// Asks the processor to bring the cache line at `line` into its nearest cache (of the hints, `fpbtree-lab thesis-figure5.1`
+/// has none that is better). Never faults, whatever the address.
 #[inline]
 pub fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]

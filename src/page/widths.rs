@@ -16,6 +16,7 @@ pub struct Costs {
     pub tnext: u32,
 }
 
+/// The paper's: with a machine's own the widths come out much the same (`fpbtree-lab fpb-table2`).
 impl Default for Costs {
     fn default() -> Self {
         Costs { t1: 150, tnext: 10 }
