@@ -76,7 +76,8 @@ fn what_was_added_first_is_sorted_and_the_rest_stays() {
     let mut table = Vec::new();
     table.resize_with(table_length(3), || None);
     let mut sorter = Sorter::new(TestHost { heap: &mut heap, checks: &mut checks }, &mut table);
-    let entries: Vec<_> = (0..2 * SLAB as u64 + 77).map(|number| (scramble(number) as u64, row(number as usize))).collect();
+    let entries: Vec<_> =
+        (0..2 * SLAB as u64 + 77).map(|number| (scramble(number) as u64, row(number as usize))).collect();
     entries.iter().for_each(|&(lane, tail)| sorter.add(lane, tail));
     let mut rest = &entries[..];
     for least in [1, SLAB + 1, 0, entries.len()] {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A figure or table of a paper, or one of our own.
 pub struct Figure {
@@ -23,12 +23,14 @@ pub struct Run {
     full: bool,
     given: Vec<(String, usize)>,
     progress: Box<dyn FnMut(f64)>,
+    /// Of all the work, what [`done`](Run::done) speaks of.
+    part: (f64, f64),
 }
 
 impl Run {
     /// A run in quick or full mode, with numbers `given` by name. `progress` is called with the part that is done.
     pub fn new(full: bool, given: Vec<(String, usize)>, progress: Box<dyn FnMut(f64)>) -> Self {
-        Run { full, given, progress }
+        Run { full, given, progress, part: (0.0, 1.0) }
     }
 
     /// Whether there is time for large structures and many samples.
@@ -42,14 +44,25 @@ impl Run {
         given.map_or(if self.full { full } else { quick }, |(_, number)| *number)
     }
 
+    /// The numbers given, by name.
+    pub fn given(&self) -> &[(String, usize)] {
+        &self.given
+    }
+
     /// Says that this part of the work is done, from 0 to 1.
     pub fn done(&mut self, part: f64) {
-        (self.progress)(part);
+        let (begin, end) = self.part;
+        (self.progress)(begin + part * (end - begin));
+    }
+
+    /// Says which part of all the work follows: that is what is [`done`](Run::done) from 0 to 1 then.
+    pub fn begin(&mut self, from: f64, to: f64) {
+        self.part = (from, to);
     }
 }
 
 /// What came of a figure.
-#[derive(Serialize, Default)]
+#[derive(Serialize, Deserialize, Default)]
 pub struct Outcome {
     /// Charts and tables, in order.
     pub panels: Vec<Panel>,
@@ -57,7 +70,7 @@ pub struct Outcome {
     pub claims: Vec<Claim>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Panel {
     /// Lines over a quantity.
@@ -68,7 +81,7 @@ pub enum Panel {
     Table { title: String, heading: Vec<String>, rows: Vec<Vec<String>> },
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Axis {
     /// What is along it, with its unit.
     pub label: String,
@@ -86,14 +99,14 @@ impl Axis {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Series {
     pub name: String,
     pub points: Vec<(f64, f64)>,
 }
 
 /// One number of a paper, or one goal of ours, beside what was measured.
-#[derive(Serialize, Default)]
+#[derive(Serialize, Deserialize, Default)]
 pub struct Claim {
     /// What the number is.
     pub what: String,

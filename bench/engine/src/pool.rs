@@ -48,6 +48,9 @@ impl Pool {
     pub fn new(page_size: usize, frames: usize) -> Self {
         let memory = MmapOptions::new().len(page_size * frames.max(2)).map_anon().expect("memory for a pool");
         prefer_large(memory.as_ptr().cast_mut(), memory.len());
+        // A server's pool has been used before. Where this cannot be had, memory comes when it is touched first.
+        #[cfg(target_os = "linux")]
+        let _ = memory.advise(memmap2::Advice::PopulateWrite);
         Pool {
             page_size,
             memory: memory.into(),

@@ -5,19 +5,24 @@ use std::cell::Ref;
 
 use fpbtree_engine::change::{Change, Edit};
 use fpbtree_engine::key::{Key, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, Page, Position};
+use fpbtree_engine::page::{Entry, Geometry, Page, Position, is_link};
+use fpbtree_engine::scan::{Direction, Leaves, Range, RowsOf, Wanted};
 use fpbtree_engine::simd::{self, CACHE_LINE};
-use fpbtree_engine::store::{Block, NO_BLOCK, PageBytes, PageStore, ROOT};
+use fpbtree_engine::store::{NO_BLOCK, PageBytes, PageStore, ROOT};
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
 use fpbtree_engine::tree::{Manner, Tree, Verdict};
 
+use super::Paged;
 use super::store::PoolStore;
 use crate::index::{Index, Pair};
-use crate::pool::Pool;
+use crate::pool::{Block, Pool};
 
 /// What the engine says where pages are damaged. These are not.
 const SOUND: &str = "a sound tree";
+
+/// What marks the tree's pages.
+const BUILD: u64 = 1;
 
 /// The tree.
 pub struct DiskFirst {
@@ -33,8 +38,19 @@ impl DiskFirst {
     /// # Panics
     /// If the pool's pages are not the engine's.
     pub fn load(pool: Pool, pairs: &[Pair], fill: usize) -> Self {
+        Self::load_with(Geometry::choose(LaneKind::U32, BUILD), pool, pairs, fill)
+    }
+
+    /// The same, with leaf pages whose nodes are so many cache lines wide: nonleaf nodes, leaf nodes. None if there is no
+    /// such page.
+    pub fn load_widths(widths: [u8; 2], pool: Pool, pairs: &[Pair], fill: usize) -> Option<Self> {
+        let [_, _, inner_w, inner_x] = Geometry::choose(LaneKind::U32, BUILD).widths();
+        let widths = [widths[0], widths[1], inner_w, inner_x];
+        Some(Self::load_with(Geometry::with_widths(LaneKind::U32, BUILD, widths)?, pool, pairs, fill))
+    }
+
+    fn load_with(geometry: Geometry, pool: Pool, pairs: &[Pair], fill: usize) -> Self {
         let mut store = PoolStore::new(pool);
-        let geometry = Geometry::choose(LaneKind::U32, 1);
         let mut memory = Box::<Loader<u32>>::new_uninit();
         Loader::init(&mut memory, fill);
         // SAFETY: made by `init`.
@@ -56,11 +72,6 @@ impl DiskFirst {
     /// Its pages.
     pub fn pool(&self) -> Ref<'_, Pool> {
         self.store.pool()
-    }
-
-    /// Its pages: to read some ahead, or to [`forget`](Pool::forget) what is in memory.
-    pub fn pool_mut(&mut self) -> &mut Pool {
-        self.store.pool_mut()
     }
 
     fn tree(&self) -> Tree<'_, PoolStore, u32> {
@@ -91,24 +102,21 @@ fn behind(key: u32) -> Key<u32> {
     Key::new(key, Tail::MAX)
 }
 
-/// A page, of whose front as much is asked for at once as leaf pages begin with: those above them are in the caches.
-#[inline]
-fn open<'p>(pool: &'p mut Pool, geometry: &'p Geometry, block: Block) -> Page<'p, u32> {
-    let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
-    bytes[..geometry.front(0)].iter().step_by(CACHE_LINE).for_each(|line| simd::prefetch(line));
-    Page::open(bytes, geometry, block).expect(SOUND)
-}
+impl Paged for DiskFirst {
+    fn pool_mut(&mut self) -> &mut Pool {
+        self.store.pool_mut()
+    }
 
-/// The leaf page where a key belongs.
-#[inline]
-fn leaf_of(pool: &mut Pool, geometry: &Geometry, key: u32) -> Block {
-    let mut block = ROOT;
-    loop {
-        let page = open(pool, geometry, block);
-        if page.level() == 0 {
-            return block;
-        }
-        block = page.child_for(before(key)).expect("the leftmost child has all keys before the others'");
+    fn leaf_blocks(&mut self, first: u32, last: u32) -> Vec<Block> {
+        let (tree, wanted) = (self.tree(), Between(first, last));
+        let mut leaves = Leaves::<u32>::new();
+        leaves.begin(Direction::Forward, &before(first));
+        std::iter::from_fn(|| {
+            let leaf = leaves.next(tree, &RowsOf(&wanted)).expect(SOUND)?;
+            leaves.pass(leaf);
+            Some(leaf)
+        })
+        .collect()
     }
 }
 
@@ -147,32 +155,50 @@ impl Index for DiskFirst {
     /// By the engine's pages alone: nobody else changes the tree, so there is nothing to lock or to be checked on arrival.
     #[inline]
     fn search(&mut self, key: u32) -> Option<u32> {
-        let (pool, geometry) = (self.store.pool_mut(), &self.geometry);
-        let leaf = leaf_of(pool, geometry, key);
-        let page = open(pool, geometry, leaf);
-        let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
-        Some(id(found.tail))
+        let pool = self.store.pool_mut();
+        let front = self.geometry.front(0);
+        let mut block = ROOT;
+        loop {
+            let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+            // As much as leaf pages begin with: the pages above them are in the caches.
+            bytes[..front].iter().step_by(CACHE_LINE).for_each(|line| simd::prefetch(line));
+            let page: Page<'_, u32> = Page::open(bytes, &self.geometry, block).expect(SOUND);
+            if page.level() == 0 {
+                let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
+                return Some(id(found.tail));
+            }
+            block = page.child_for(before(key)).expect("the leftmost child has all keys before the others'");
+        }
     }
 
-    /// By the engine's pages alone, as [`search`](Index::search) does it: no copy is needed of what nobody else changes.
+    /// By the engine's pages alone, as [`search`](Index::search) does it: a server's scans copy the matches of a page
+    /// instead, because others may change it. A page's lines are all
+    /// asked for before they are read.
     fn scan(&mut self, first: u32, last: u32, mut each: impl FnMut(u32, u32)) {
-        let (pool, geometry) = (self.store.pool_mut(), &self.geometry);
-        let mut block = leaf_of(pool, geometry, first);
-        let mut from = open(pool, geometry, block).lower_bound(before(first));
-        while block != NO_BLOCK {
-            let page = open(pool, geometry, block);
+        let tree = self.tree();
+        let leaf = tree.leaf_for(before(first)).expect(SOUND);
+        let (mut block, front) = (self.store.block(leaf), self.geometry.front(0));
+        tree.release(leaf);
+        let pool = self.store.pool_mut();
+        let mut begin = Some(before(first));
+        while is_link(block) {
+            let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+            let page: Page<'_, u32> = Page::open(bytes, &self.geometry, block).expect(SOUND);
+            bytes[front..].iter().step_by(CACHE_LINE).for_each(|line| simd::prefetch(line));
+            let mut from = begin.take().map_or(Position { node: 0, slot: 0 }, |place| page.lower_bound(place));
             for number in from.node.into()..page.nodes() {
                 let node = page.node(number);
-                for slot in from.slot.into()..node.len() {
-                    let key = node.lane(slot);
-                    if key > last {
-                        return;
-                    }
-                    each(key, id(node.tail(slot)));
+                let slots = usize::from(from.slot)..node.len();
+                let is_inside = slots.is_empty() || node.lane(slots.end - 1) <= last;
+                let end =
+                    if is_inside { slots.end } else { slots.clone().find(|slot| node.lane(*slot) > last).unwrap_or(0) };
+                (slots.start..end).for_each(|slot| each(node.lane(slot), id(node.tail(slot))));
+                if !is_inside {
+                    return;
                 }
                 from.slot = 0;
             }
-            (block, from) = (page.right(), Position { node: 0, slot: 0 });
+            block = page.right();
         }
     }
 
@@ -183,6 +209,33 @@ impl Index for DiskFirst {
         let mut report = |block, what: &str, detail: std::fmt::Arguments<'_>| panic!("block {block}: {what}: {detail}");
         tree.verify(Some(true), &mut BlockSet::new(&mut words), &mut report).expect(SOUND);
         tree.census().expect(SOUND).entries as usize
+    }
+}
+
+/// All keys from one to another, both included.
+struct Between(u32, u32);
+
+impl Wanted<u32> for Between {
+    fn at_or_after(&self, place: &Key<u32>, out: &mut Range<u32>) -> bool {
+        *out = Range { first: before(self.0).max(*place), after: behind(self.1) };
+        out.first < out.after
+    }
+
+    fn before(&self, place: &Key<u32>, out: &mut Range<u32>) -> bool {
+        *out = Range { first: before(self.0), after: behind(self.1).min(*place) };
+        out.first < out.after
+    }
+
+    fn is_one_range(&self) -> bool {
+        true
+    }
+
+    fn null_rank(&self) -> bool {
+        true
+    }
+
+    fn wants_keys(&self) -> bool {
+        true
     }
 }
 

@@ -5,6 +5,7 @@ use super::tree::{HEADER, Inserted, PageFormat, count, set_count};
 use crate::index::Pair;
 use crate::search::Search;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 const WORD: usize = size_of::<u32>();
 
@@ -113,10 +114,16 @@ impl<A: SortedArray> PageFormat for A {
     }
 
     #[inline]
-    fn entries(&self, page: &[u8], from: u32) -> impl Iterator<Item = Pair> {
-        let begin = from.checked_sub(1).map_or(0, |before| self.rank(page, before));
-        let (keys, ids) = (self.arrays().keys(page), self.arrays().ids(page));
-        keys[begin..].iter().copied().zip(ids[begin..].iter().copied())
+    fn up_to(&self, page: &[u8], key: u32) -> usize {
+        // Most pages of a scan end before it does.
+        let keys = self.arrays().keys(page);
+        if keys.last().is_none_or(|last| *last <= key) { keys.len() } else { self.rank(page, key) }
+    }
+
+    #[inline]
+    fn entries(&self, page: &[u8], places: Range<usize>) -> impl Iterator<Item = Pair> {
+        let (keys, ids) = (&self.arrays().keys(page)[places.clone()], &self.arrays().ids(page)[places]);
+        keys.iter().copied().zip(ids.iter().copied())
     }
 
     fn insert(&self, page: &mut [u8], entry: Pair) -> Inserted {
@@ -176,7 +183,12 @@ pub struct SortedPage<S> {
 impl<S: Search> SortedPage<S> {
     /// For pages of `page_size` bytes.
     pub fn new(page_size: usize) -> Self {
-        let capacity = (page_size - HEADER) / size_of::<Pair>();
+        Self::with_entries_of(size_of::<Pair>(), page_size)
+    }
+
+    /// The same with room for as many entries as if each took so many bytes, eight at least.
+    pub fn with_entries_of(bytes: usize, page_size: usize) -> Self {
+        let capacity = (page_size - HEADER) / bytes.max(size_of::<Pair>());
         let arrays = Arrays { keys_at: HEADER_WORDS, ids_at: HEADER_WORDS + capacity, capacity };
         SortedPage { arrays, search: PhantomData }
     }

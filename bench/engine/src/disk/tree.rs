@@ -6,8 +6,10 @@
 //! child may have, and 0 for the leftmost child. The pages of each level are linked from left to right. Deletion is
 //! lazy, as in §4.2.3: underfull pages are not merged, and emptied ones stay where they are and are filled again.
 
+use super::Paged;
 use crate::index::{Index, Pair};
 use crate::pool::{Block, NO_BLOCK, Pool};
+use std::ops::Range;
 
 /// Bytes of a page's header: the number of its entries (2 bytes), its level (2 bytes, 0 is a leaf), and its right
 /// sibling (4 bytes). Everything behind it is the page format's.
@@ -63,8 +65,11 @@ pub trait PageFormat {
     /// The entry with the greatest key that is not greater than `key`.
     fn floor(&self, page: &[u8], key: u32) -> Option<Pair>;
 
-    /// The entries whose keys are `from` or greater, in order.
-    fn entries(&self, page: &[u8], from: u32) -> impl Iterator<Item = Pair>;
+    /// How many entries have keys that are not greater than `key`.
+    fn up_to(&self, page: &[u8], key: u32) -> usize;
+
+    /// The entries at these places, in order.
+    fn entries(&self, page: &[u8], places: Range<usize>) -> impl Iterator<Item = Pair>;
 
     /// Adds an entry, or gives a key that is there a new tuple id.
     fn insert(&self, page: &mut [u8], entry: Pair) -> Inserted;
@@ -124,34 +129,6 @@ impl<F: PageFormat> Tree<F> {
     /// Its pages.
     pub fn pool(&self) -> &Pool {
         &self.pool
-    }
-
-    /// Its pages: to read some ahead, or to [`forget`](Pool::forget) what is in memory.
-    pub fn pool_mut(&mut self) -> &mut Pool {
-        &mut self.pool
-    }
-
-    /// The leaf pages that may have keys from `first` to `last`, both included, in order. They are read from the
-    /// leaves' parents and these pages' links, the internal jump-pointer array (§2.2), so that a scan can prefetch the
-    /// leaf pages. Only the separators decide where the range ends: no page outside it is listed.
-    pub fn leaf_blocks(&mut self, first: u32, last: u32) -> Vec<Block> {
-        if self.height == 1 {
-            return vec![self.root];
-        }
-        let mut leaves = Vec::new();
-        let mut parent = self.page_of(first, 1);
-        let mut from = self.floor(parent, first).0;
-        while parent != NO_BLOCK {
-            let page = self.pool.page(parent);
-            for (low, leaf) in self.format.entries(page, from) {
-                if low > last {
-                    return leaves;
-                }
-                leaves.push(leaf);
-            }
-            (parent, from) = (next(page), 0);
-        }
-        leaves
     }
 
     /// Makes a level's pages of `per_page` sorted entries each. Returns the entries for them in the level above.
@@ -215,7 +192,7 @@ impl<F: PageFormat> Tree<F> {
         let page = self.pool.page(block);
         assert_eq!(level(page), its_level, "the level of page {block}");
         assert_eq!(next(page), right, "the right sibling of page {block}");
-        let entries: Vec<Pair> = self.format.entries(page, 0).collect();
+        let entries: Vec<Pair> = self.format.entries(page, 0..count(page)).collect();
         assert_eq!(entries.len(), count(page), "the count of page {block}");
         assert!(entries.len() <= self.format.capacity(), "page {block} has room");
         assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "the order of page {block}");
@@ -223,6 +200,34 @@ impl<F: PageFormat> Tree<F> {
         assert!(its_level == 0 || entries.first().is_some_and(|&(key, _)| key == low), "page {block} begins at {low}");
         self.format.check(page);
         entries
+    }
+}
+
+impl<F: PageFormat> Paged for Tree<F> {
+    fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// Read from the leaves' parents and these pages' links, the internal jump-pointer array (§2.2). Only the separators
+    /// decide where the range ends: no page outside it is listed.
+    fn leaf_blocks(&mut self, first: u32, last: u32) -> Vec<Block> {
+        if self.height == 1 {
+            return vec![self.root];
+        }
+        let mut leaves = Vec::new();
+        let mut parent = self.page_of(first, 1);
+        let mut begin = self.format.up_to(self.pool.page(parent), first) - 1;
+        while parent != NO_BLOCK {
+            let page = self.pool.page(parent);
+            for (low, leaf) in self.format.entries(page, begin..count(page)) {
+                if low > last {
+                    return leaves;
+                }
+                leaves.push(leaf);
+            }
+            (parent, begin) = (next(page), 0);
+        }
+        leaves
     }
 }
 
@@ -253,16 +258,16 @@ impl<F: PageFormat> Index for Tree<F> {
     }
 
     fn scan(&mut self, first: u32, last: u32, mut each: impl FnMut(u32, u32)) {
-        let (mut leaf, mut from) = (self.page_of(first, 0), first);
+        let mut leaf = self.page_of(first, 0);
+        let mut begin = first.checked_sub(1).map_or(0, |before| self.format.up_to(self.pool.page(leaf), before));
         while leaf != NO_BLOCK {
             let page = self.pool.page(leaf);
-            for (key, id) in self.format.entries(page, from) {
-                if key > last {
-                    return;
-                }
-                each(key, id);
+            let end = self.format.up_to(page, last);
+            self.format.entries(page, begin..end.max(begin)).for_each(|(key, id)| each(key, id));
+            if end < count(page) {
+                return;
             }
-            (leaf, from) = (next(page), 0);
+            (leaf, begin) = (next(page), 0);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Structures in memory.
 
+pub mod bandwidth;
 pub mod latency;
 pub mod modular;
 pub mod pair_leaf;

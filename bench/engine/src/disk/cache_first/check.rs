@@ -102,6 +102,7 @@ mod tests {
 
     use super::super::optimal_width;
     use super::*;
+    use crate::disk::Paged;
     use crate::index::tests::{agrees, agrees_when_large, pairs, steps};
     use crate::index::{Index, MOST_KEY, Pair};
     use crate::pool::Pool;
@@ -110,8 +111,8 @@ mod tests {
     /// Page sizes, nodes' widths in cache lines, frames of the pool.
     fn configurations() -> impl Strategy<Value = (usize, usize, usize)> {
         let small = prop::sample::select(vec![(192, 1), (256, 1), (512, 1), (1024, 1), (1024, 2), (4096, 1)]);
-        let real =
-            prop::sample::select(vec![4096, 8192, 16384]).prop_map(|size| (size, optimal_width(size, 150.0, 10.0)));
+        let real = prop::sample::select(vec![4096, 8192, 16384])
+            .prop_map(|size| (size, optimal_width(size, 150.0, 10.0).lines));
         (prop_oneof![3 => small, 2 => real], prop::sample::select(vec![2, 5, 10_000]))
             .prop_map(|((page_size, lines), frames)| (page_size, lines, frames))
     }
@@ -161,14 +162,14 @@ mod tests {
             tree.insert(key % 2_500_000, 1);
         }
         let (first, last) = (123_456, 2_000_000);
-        let all = tree.leaf_pages(0, MOST_KEY);
-        let listed = tree.leaf_pages(first, last);
+        let all = tree.leaf_blocks(0, MOST_KEY);
+        let listed = tree.leaf_blocks(first, last);
         assert!(listed.len() > 500 && all.windows(listed.len()).any(|part| part == listed));
-        tree.pool().forget();
+        tree.pool_mut().forget();
         tree.scan(first, last, |_, _| ());
         let above = tree.height() as u64;
-        assert!((listed.len() as u64..listed.len() as u64 + above).contains(&tree.pool().reads()));
-        assert!(tree.leaf_pages(last, first).is_empty());
+        assert!((listed.len() as u64..listed.len() as u64 + above).contains(&tree.pool_mut().reads()));
+        assert!(tree.leaf_blocks(last, first).is_empty());
     }
 
     #[test]
@@ -179,6 +180,6 @@ mod tests {
         let with_parent = tree.node(root).children().filter(|child| child.block == root.block).count();
         assert!(with_parent <= 6);
         // 4226 leaf nodes in 604 pages, 75 parents of which few are with their own parents, and one chunk.
-        assert!((604 + 10..604 + 20).contains(&tree.pool().pages()), "{} pages", tree.pool().pages());
+        assert!((604 + 10..604 + 20).contains(&tree.pool_mut().pages()), "{} pages", tree.pool_mut().pages());
     }
 }

@@ -17,11 +17,12 @@ use std::marker::PhantomData;
 
 use fpbtree_engine::simd;
 
+use super::Paged;
 use crate::index::Index;
 use crate::pool::{Block, NO_BLOCK, Pool};
 use crate::search::{Binary, Search};
 use layout::Shape;
-pub use layout::{LINE, Place, optimal_width};
+pub use layout::{LINE, Place, Width, optimal_width};
 use node::Node;
 
 /// The tree.
@@ -42,24 +43,9 @@ impl<S: Search> CacheFirst<S> {
         CacheFirst { pool, shape, root: Place::NONE, height: 0, overflow: NO_BLOCK, search: PhantomData }
     }
 
-    /// The pool that its pages are in.
-    pub fn pool(&mut self) -> &mut Pool {
-        &mut self.pool
-    }
-
     /// Levels of nodes, leaf nodes included.
     pub fn height(&self) -> usize {
         self.height
-    }
-
-    /// The leaf pages, in order, that a scan from the key `first` to the key `last` needs, to be prefetched from disk:
-    /// those between the pages that the two keys are in, listed by the jump-pointer array (§2.2).
-    pub fn leaf_pages(&mut self, first: u32, last: u32) -> Vec<Block> {
-        if first > last {
-            return Vec::new();
-        }
-        let (first, last) = (self.leaf(first), self.leaf(last));
-        jump::list(&mut self.pool, first.block, last.block)
     }
 
     #[inline]
@@ -87,6 +73,21 @@ impl<S: Search> CacheFirst<S> {
             }
         }
         place
+    }
+}
+
+impl<S: Search> Paged for CacheFirst<S> {
+    fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// The pages between those that the two keys are in, listed by the external jump-pointer array (§2.2).
+    fn leaf_blocks(&mut self, first: u32, last: u32) -> Vec<Block> {
+        if first > last {
+            return Vec::new();
+        }
+        let (first, last) = (self.leaf(first), self.leaf(last));
+        jump::list(&mut self.pool, first.block, last.block)
     }
 }
 
@@ -131,8 +132,10 @@ impl<S: Search> Index for CacheFirst<S> {
             while leaf.block == block {
                 let node = Node(&page[self.shape.node(leaf.line)]);
                 let (keys, ids) = (node.keys(), node.ids());
-                let (start, end) = (S::lower(keys, first), S::upper(keys, last));
-                keys[..end].iter().zip(ids).skip(start).for_each(|(&key, &id)| each(key, id));
+                // Most nodes of a scan are in it as a whole.
+                let start = if keys.first().is_none_or(|&key| key >= first) { 0 } else { S::lower(keys, first) };
+                let end = if keys.last().is_none_or(|&key| key <= last) { keys.len() } else { S::upper(keys, last) };
+                keys[start..end].iter().zip(&ids[start..end]).for_each(|(&key, &id)| each(key, id));
                 if end < keys.len() {
                     return;
                 }

@@ -1,93 +1,159 @@
-//! Searches in trees of pages that are all in the pool (Chen, Gibbons, Mowry and Valentin, SIGMOD 2002, Figure 10), and the
-//! pages that each tree takes (Figure 16). What is best for a page size is chosen by what the machine's memory takes.
-
-use std::hint::black_box;
-use std::time::Instant;
+//! Searches in trees whose pages are all in the pool: Figures 10, 11 and 12 (SIGMOD 2002, §4.2.1).
 
 use fpbtree_engine::store::PAGE_SIZE;
-use fpbtree_lab::disk::cache_first::{CacheFirst, optimal_width};
+use fpbtree_lab::disk::cache_first::{CacheFirst, LINE, optimal_width};
 use fpbtree_lab::disk::first::DiskFirst;
-use fpbtree_lab::disk::micro::{Layout, MicroPage};
-use fpbtree_lab::disk::sorted::SortedPage;
-use fpbtree_lab::disk::tree::Tree;
-use fpbtree_lab::index::{Index, MOST_KEY, Pair};
-use fpbtree_lab::memory::latency::Latency;
-use fpbtree_lab::pool::Pool;
-use fpbtree_lab::search::{Binary, LinearSimd};
-use rand::{Rng, SeedableRng, rngs::StdRng};
+use fpbtree_lab::figure::{Axis, Figure, Outcome, Panel, Run};
+use fpbtree_lab::index::Pair;
+use fpbtree_lab::search::Counting;
 
-use crate::Arguments;
+use super::curves::{Curves, FILL, PAGE, PAIRS, SPEED, counts, fills, kilobytes, medians, speeds};
+use super::trees::{Batches, Loaded, kinds, load, nanoseconds, pairs, pool, random, some_of};
+use super::{claims, sizes, widths};
 
-/// Rounds, of which the median counts, and searches in each.
-const ROUNDS: usize = 5;
-const SEARCHES: usize = 1_000_000;
-/// How full trees are made: a mature tree's pages (§4.2.4).
-const FILL: f64 = 0.7;
-/// Memory that is waited for: far more than any cache.
-const WAITED_FOR: usize = 1 << 28;
+/// Page sizes of Figures 11 and 12: the paper's, and the one that the engine's pages have in PostgreSQL.
+const SIZES: [usize; 2] = [8192, 16384];
+const TIME: &str = "ns a search";
+/// Chart of Figure 10 that the claims are about.
+pub const SPEEDS: &str = "Searches compared to disk-optimised pages, 100 % full, most keys";
 
-/// A tree, searched by name.
-type Searched = (&'static str, usize, Box<dyn FnMut(u32) -> Option<u32>>);
+pub const FIGURE_10: Figure = Figure {
+    name: "fpb-figure10",
+    title: "Searches in full pages, by number of keys and page size",
+    source: "Chen et al., SIGMOD 2002, Figure 10",
+    seconds: (8, 60),
+    run: |run| {
+        let panels = sizes::measure(run, "fpb-figure10", &sizes::ALL, by_count);
+        Outcome { claims: claims::search(&panels), panels }
+    },
+};
 
-/// Prints nanoseconds a search, in brackets how many times as fast as in the disk-optimised tree, and pages.
-pub fn run(arguments: &Arguments) {
-    let count = arguments.get("pairs", 10_000_000);
-    let mut random = StdRng::seed_from_u64(2002);
-    let step = MOST_KEY / count as u32;
-    let pairs: Vec<Pair> = (0..count as u32).map(|at| (at * step, at)).collect();
-    let sought: Vec<u32> = (0..SEARCHES).map(|_| pairs[random.random_range(0..count)].0).collect();
-    let latency = Latency::measure(WAITED_FOR);
-    println!("T1 {:.0} ns, Tnext {:.1} ns; {count} pairs, {:.0} % full", latency.first, latency.next, FILL * 100.0);
-    for page_size in [4096, 8192, 16384, 32768] {
-        let mut trees = trees(page_size, &pairs, latency);
-        let rounds: Vec<Vec<f64>> =
-            (0..=ROUNDS).map(|_| trees.iter_mut().map(|tree| time(tree, &sought)).collect()).collect();
-        let median = |tree: usize| {
-            // The first round brings the trees into memory.
-            let mut times: Vec<f64> = rounds[1..].iter().map(|round| round[tree]).collect();
-            times.sort_by(f64::total_cmp);
-            times[ROUNDS / 2]
-        };
-        for (at, (name, pages, _)) in trees.iter().enumerate() {
-            let ahead = median(0) / median(at);
-            println!("{page_size:>6} {name:<46} {:>6.0} ns ({ahead:.2} x) {pages:>8} pages", median(at));
+pub const FIGURE_11: Figure = Figure {
+    name: "fpb-figure11",
+    title: "Searches with nodes of different widths",
+    source: "Chen et al., SIGMOD 2002, Figure 11",
+    seconds: (8, 60),
+    run: |run| {
+        let panels = sizes::measure(run, "fpb-figure11", &SIZES, by_width);
+        Outcome { claims: Vec::new(), panels }
+    },
+};
+
+pub const FIGURE_12: Figure = Figure {
+    name: "fpb-figure12",
+    title: "Searches by how full pages are loaded",
+    source: "Chen et al., SIGMOD 2002, Figure 12",
+    seconds: (5, 30),
+    run: |run| {
+        let panels = sizes::measure(run, "fpb-figure12", &SIZES, by_fill);
+        Outcome { claims: Vec::new(), panels }
+    },
+};
+
+fn by_count(run: &mut Run, page_size: usize) -> Vec<Panel> {
+    let kinds = kinds(page_size);
+    let (mut times, mut ahead) = (Curves::new(&kinds), Curves::new(&kinds));
+    let counts = counts(run);
+    for (place, &count) in counts.iter().enumerate() {
+        let pairs = pairs(count);
+        let mut trees: Vec<_> = kinds.iter().map(|kind| load(*kind, page_size, 100, &pairs, count)).collect();
+        let measured = searches(run, &mut trees, &pairs);
+        times.add(count as f64, measured.iter().copied());
+        if place + 1 == counts.len() {
+            ahead.add(kilobytes(page_size), speeds(&measured));
         }
+        run.done((place + 1) as f64 / counts.len() as f64);
     }
+    let title = format!("Searches, pages of {} KB, 100 % full", kilobytes(page_size));
+    vec![
+        times.chart(title, Axis::log(PAIRS), Axis::linear(TIME)),
+        ahead.chart(SPEEDS, Axis::log(PAGE), Axis::linear(SPEED)),
+    ]
 }
 
-/// The trees for a page size, the disk-optimised one first.
-fn trees(page_size: usize, pairs: &[Pair], latency: Latency) -> Vec<Searched> {
-    let pool = || Pool::new(page_size, pairs.len() * 24 / page_size + 1000);
-    let (t1, t_next) = (latency.first, latency.next);
-    let sorted: Tree<SortedPage<Binary>> = Tree::load(pool(), SortedPage::new(page_size), pairs, FILL);
-    let layout = Layout::best(page_size, t1, t_next).expect("room for a micro-index");
-    let micro: Tree<MicroPage<Binary>> = Tree::load(pool(), MicroPage::new(layout), pairs, FILL);
-    let mut cache_first: CacheFirst<Binary> =
-        CacheFirst::load(pairs, FILL, pool(), optimal_width(page_size, t1, t_next));
-    let pages = cache_first.pool().pages();
-    let mut trees: Vec<Searched> = vec![
-        searched("disk-optimised, binary search", sorted.pool().pages(), sorted),
-        searched("micro-indexing", micro.pool().pages(), micro),
-        searched("cache-first fpB+-tree", pages, cache_first),
-    ];
-    if page_size == PAGE_SIZE {
-        let mut first = DiskFirst::load(pool(), pairs, (FILL * 100.0) as usize);
-        trees.push(("disk-first fpB+-tree (the engine)", first.pool().pages(), Box::new(move |key| first.search(key))));
+fn by_fill(run: &mut Run, page_size: usize) -> Vec<Panel> {
+    let kinds = kinds(page_size);
+    let (mut times, mut ahead) = (Curves::new(&kinds), Curves::new(&kinds));
+    let pairs = pairs(run.number("pairs", 1_000_000, 3_000_000));
+    let fills = fills(run);
+    for (place, &fill) in fills.iter().enumerate() {
+        let mut trees: Vec<_> = kinds.iter().map(|kind| load(*kind, page_size, fill, &pairs, pairs.len())).collect();
+        let measured = searches(run, &mut trees, &pairs);
+        times.add(fill as f64, measured.iter().copied());
+        ahead.add(fill as f64, speeds(&measured));
+        run.done((place + 1) as f64 / fills.len() as f64);
     }
-    let vectors: Tree<MicroPage<LinearSimd<256>>> = Tree::load(pool(), MicroPage::new(layout), pairs, FILL);
-    trees.push(searched("micro-indexing, vectors of 256 bits", vectors.pool().pages(), vectors));
-    trees
+    let titled = |what: &str| format!("{what}, pages of {} KB", kilobytes(page_size));
+    vec![
+        times.chart(titled("Searches by fill"), Axis::linear(FILL), Axis::linear(TIME)),
+        ahead.chart(
+            titled("Searches by fill, compared to disk-optimised pages"),
+            Axis::linear(FILL),
+            Axis::linear(SPEED),
+        ),
+    ]
 }
 
-fn searched(name: &'static str, pages: usize, mut tree: impl Index + 'static) -> Searched {
-    (name, pages, Box::new(move |key| tree.search(key)))
+/// Nanoseconds of a search in each tree.
+fn searches(run: &Run, trees: &mut [Loaded], pairs: &[Pair]) -> Vec<f64> {
+    let sought = some_of(pairs, run.number("searches", 100_000, 300_000), &mut random());
+    medians(run, trees.len(), |tree| nanoseconds(sought.len(), || trees[tree].search_all(&sought)))
 }
 
-/// Nanoseconds a search.
-fn time((name, _, search): &mut Searched, sought: &[u32]) -> f64 {
-    let start = Instant::now();
-    for &key in sought {
-        assert!(black_box(search(key)).is_some(), "{name}: {key}");
+/// Trees of one kind, and the name of their curve.
+type Named = (String, Loaded);
+
+fn by_width(run: &mut Run, page_size: usize) -> Vec<Panel> {
+    let counts = counts(run);
+    let parts = if page_size == PAGE_SIZE { 2 } else { 1 } * counts.len();
+    let mut done = 0;
+    let mut panels = Vec::new();
+    for (what, load) in [("Disk-first", disk_first as fn(usize, &[Pair]) -> Vec<Named>), ("Cache-first", cache_first)] {
+        let mut curves: Option<Curves> = None;
+        for &count in &counts {
+            let pairs = pairs(count);
+            let (names, mut trees): (Vec<_>, Vec<_>) = load(page_size, &pairs).into_iter().unzip();
+            if names.is_empty() {
+                break;
+            }
+            let measured = searches(run, &mut trees, &pairs);
+            curves.get_or_insert_with(|| Curves::named(names)).add(count as f64, measured);
+            done += 1;
+            run.done(done as f64 / parts as f64);
+        }
+        let title = format!("{what}, pages of {} KB, nodes of different widths", kilobytes(page_size));
+        panels.extend(curves.map(|curves| curves.chart(title, Axis::log(PAIRS), Axis::linear(TIME))));
     }
-    start.elapsed().as_nanos() as f64 / sought.len() as f64
+    panels
+}
+
+/// The disk-first tree with nonleaf nodes of 64 to 512 bytes, and leaf nodes with which most entries fit into a page; the
+/// engine's choice first.
+fn disk_first(page_size: usize, pairs: &[Pair]) -> Vec<Named> {
+    if page_size != PAGE_SIZE {
+        return Vec::new();
+    }
+    let chosen = widths::engine();
+    let others = (1..=8).filter(|nonleaf| *nonleaf != chosen.nonleaf).filter_map(widths::roomiest);
+    let named = [chosen].into_iter().chain(others).filter_map(|widths| {
+        let pool = pool(page_size, 60, pairs.len(), pairs.len());
+        let tree = DiskFirst::load_widths([widths.nonleaf as u8, widths.leaf as u8], pool, pairs, 100)?;
+        let mark = if widths == chosen { ", chosen" } else { "" };
+        let name = format!("nonleaf {} B, leaf {} B{mark}", widths.nonleaf * LINE, widths.leaf * LINE);
+        Some((name, Box::new(tree) as Box<dyn Batches>))
+    });
+    named.collect()
+}
+
+/// The cache-first tree with nodes of 128 to 1024 bytes, the chosen width first.
+fn cache_first(page_size: usize, pairs: &[Pair]) -> Vec<Named> {
+    let chosen = optimal_width(page_size, super::trees::PAPER.0, super::trees::PAPER.1).lines;
+    let others = [2, 4, 8, 11, 16].into_iter().filter(|lines| *lines != chosen);
+    let named = [chosen].into_iter().chain(others).map(|lines| {
+        let pool = pool(page_size, 60, pairs.len(), pairs.len());
+        let mark = if lines == chosen { ", chosen" } else { "" };
+        let tree = CacheFirst::<Counting>::load(pairs, 1.0, pool, lines);
+        (format!("nodes of {} B{mark}", lines * LINE), Box::new(tree) as Box<dyn Batches>)
+    });
+    named.collect()
 }
