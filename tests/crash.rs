@@ -94,6 +94,12 @@ fn crashes<L: Lane>(hints: bool) {
             check(&mut recovered, before, after);
             let cut_off = incomplete_pages(&recovered);
             incomplete += cut_off.len();
+            if !cut_off.is_empty() {
+                let store = bed.store.crash(&mut |versions| versions - 1, lsn, form);
+                let mut shortened = Bed { store, meta: bed.meta, model: BTreeSet::new() };
+                shortened.cut_off();
+                check(&mut shortened, before, after);
+            }
             if !cut_off.is_empty() || lsn % 40 == 0 {
                 live_on(recovered, &cut_off, &mut random);
             }

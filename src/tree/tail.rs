@@ -1,6 +1,6 @@
 //! The end of the file: free pages there can be given back, once the pages that end the tree's levels are out of their way.
 
-use super::Tree;
+use super::{Grip, Seek, Tree};
 use crate::change::{Change, Edit};
 use crate::page::{self, KeySpace};
 use crate::store::{Block, Mode, PageStore, ROOT, Result};
@@ -60,9 +60,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// the tree, nor will anybody find what a page that was moved left behind. Nothing is locked or pinned before or after.
     pub fn pack_tail(&self, tail: &FileTail) -> Result<Block> {
         let mut end = self.store.block_count() - tail.pages;
-        for &block in tail.last[..tail.last_count].iter().rev() {
+        let last = &tail.last[..tail.last_count];
+        for &block in last.iter().rev() {
             if block != end && !self.move_last(block, end)? {
-                return Ok(block + 1);
+                // What lies behind this one has not been moved either.
+                return Ok(last[0] + 1);
             }
             end += 1;
         }
@@ -70,7 +72,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     }
 
     /// Moves the last page of a level to a free one: one atomic change over both, its left neighbour and its parent. `false` if
-    /// these do not lead to it.
+    /// these do not lead to it, or have splits to finish, which could take pages of the tail.
     fn move_last(&self, block: Block, to: Block) -> Result<bool> {
         let (from, target) = (self.store.pin(block)?, self.store.pin(to)?);
         self.store.lock(target, Mode::Exclusive);
@@ -95,10 +97,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 !left.is_deleted() && left.right() == block && !left.is_incomplete()
             }
         };
-        let parent = self.writable_page(K::lend(&low, self.order), page.level() + 1)?;
+        let parent = self.descend(Seek::At(K::lend(&low, self.order)), page.level() + 1, Grip::Exclusive)?;
         let above = self.page(parent)?;
         let here = above.lower_bound(K::lend(&low, self.order));
-        let is_moved = leads_here && above.entry(here).is_some_and(|entry| entry.child == block);
+        let is_child = !above.is_incomplete() && above.entry(here).is_some_and(|entry| entry.child == block);
+        let is_moved = leads_here && is_child;
         if is_moved {
             let image = *self.store.bytes(from);
             let time = if page.level() == 0 { 0 } else { self.store.now() };
