@@ -110,6 +110,20 @@ catch_up($primary, $standby);
 is_sound($standby, 'standby', @indexes);
 answers_alike($_, $_->name . ' in the end', map { "SELECT n FROM $_ WHERE n > 0 ORDER BY n" } 'own', 'generic') for $primary, $standby;
 
+# Without the library an index with its log cannot be written to: nothing is moved then, and VACUUM has nothing to do.
+$primary->safe_psql('postgres', 'SET min_parallel_index_scan_size = 0; DELETE FROM own WHERE n > 100; VACUUM (PARALLEL 2) own');
+my $left = pages($primary, 'own_n');
+cmp_ok($left, '>', 20, 'a free end of the file');
+$primary->append_conf('postgresql.conf', "shared_preload_libraries = ''\nwal_consistency_checking = ''");
+$primary->restart;
+is(($primary->psql('postgres', 'VACUUM (PARALLEL 0, FREEZE) own'))[0], 0, 'VACUUM without the library');
+is(pages($primary, 'own_n'), $left, 'leaves it as it is');
+$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'fpbtree'");
+$primary->restart;
+$primary->safe_psql('postgres', 'VACUUM (PARALLEL 0) own');
+cmp_ok(pages($primary, 'own_n'), '<=', 6, 'and with it cuts it off');
+is_sound($primary, 'shortened', @indexes);
+
 # Temporary tables have files, too.
 is($primary->safe_psql('postgres', q{
 	CREATE TEMP TABLE temporary AS SELECT i AS n FROM generate_series(1, 50000) i; CREATE INDEX temporary_n ON temporary USING fpbtree (n);

@@ -98,6 +98,12 @@ fn the_free_end_of_the_file_is_cut_off() {
     bed.cut_off();
     assert_eq!((bed.store.block_count(), last(&bed)), (grown - free, 0));
     bed.check();
+    let mut emptied = Bed::<u32>::new(small::<u32>(), 3000);
+    (0..2_000).for_each(|row| emptied.insert(key(row.into(), row)));
+    (0..4).for_each(|_| _ = emptied.vacuum(|_| true));
+    emptied.cut_off();
+    assert!(emptied.store.block_count() < 20, "{} pages of an empty tree", emptied.store.block_count());
+    emptied.check();
     // Where leaves were seen, and where the last row went, there is nothing now; and then nothing but zeros.
     for lost in [0, 1000] {
         let lost: Vec<_> = (0..lost).map(|_| bed.store.allocate().expect("a page")).collect();

@@ -17,6 +17,7 @@ use crate::keys::{Keyed, tree, with_keys};
 use crate::memory::{allocate, free, free_array, zeroed_array};
 use crate::server::{self, Name, raw};
 use crate::store::PgStore;
+use crate::wal;
 
 /// Words of memory in which rows are asked about at a time: for each block of the index, and at most (2 MB).
 const WORDS_A_BLOCK: usize = 1024;
@@ -169,7 +170,8 @@ unsafe fn cut_off_tail(info: &IndexVacuumInfo) -> Block {
             let store = PgStore::for_changes(rel, &index);
             let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
             let is_worth = || tail(tree::<K>(&store, &index, &columns), worth + MOST_KEPT, false).free() >= worth;
-            if !(server::may_truncate(rel) && is_worth() && keep_out_others(rel)) {
+            let may_cut = server::may_truncate(rel) && wal::can_write(index.log);
+            if !(may_cut && is_worth() && keep_out_others(rel)) {
                 return 0;
             }
             // Others may have been in there since.

@@ -78,6 +78,11 @@ pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) {
     }
 }
 
+/// Whether changes of an index with this log can be made here.
+pub fn can_write(log: LogKind) -> bool {
+    log != LogKind::Own || IS_REGISTERED.load(Ordering::Relaxed)
+}
+
 #[cold]
 fn refuse(rel: Relation) -> ! {
     server::raise(

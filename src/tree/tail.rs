@@ -35,7 +35,7 @@ impl FileTail {
 }
 
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
-    /// Looks at the file from its end, at so many pages at most; `goes_on` is asked before each. Nothing is locked or pinned
+    /// Looks at the file from its end, at so many pages at most, as far as what is in use there can likely be moved; `goes_on` is asked before each. Nothing is locked or pinned
     /// before or after.
     pub fn tail(&self, most: Block, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<FileTail> {
         let mut tail = FileTail::default();
@@ -46,14 +46,27 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             let pin = self.store.pin(block)?;
             self.store.lock(pin, Mode::Share);
             let is_free = page::reusable(self.store.bytes(pin));
-            let is_last = !is_free && self.page(pin).is_ok_and(|page| !page::is_link(page.right()));
+            let last = self.page(pin).ok().filter(|page| !is_free && !page::is_link(page.right()));
+            let left = last.map(|page| page.left());
             self.release(pin);
-            if !(is_free || is_last && tail.keep(block)) {
+            if !(is_free || left.is_some_and(|left| self.is_whole(left) && tail.keep(block))) {
                 break;
             }
             tail.pages += 1;
         }
         Ok(tail)
+    }
+
+    /// Whether a page, if there is one, has no split to be finished.
+    fn is_whole(&self, block: Block) -> bool {
+        if !page::is_link(block) {
+            return true;
+        }
+        let Ok(pin) = self.store.pin(block) else { return false };
+        self.store.lock(pin, Mode::Share);
+        let is_whole = self.page(pin).is_ok_and(|page| !page.is_incomplete());
+        self.release(pin);
+        is_whole
     }
 
     /// Moves what is in use in the tail to where that begins, and says how many pages the file needs then. Nobody else is in
