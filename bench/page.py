@@ -195,7 +195,8 @@ def summary(report):
     broken = [one["name"] for one in report["lab"] if "error" in one]
     parts = ["<h2>Summary</h2>", f"<p>{len(met)} of {len(known)} goals are met"
              f"{f', {len(missed)} missed' if missed else ''}. ", f"{sum(said['holds'] for said in claims)} of"
-             f" {len(claims)} other numbers of the papers agree with what was measured here.</p>"]
+             f" {len(claims)} other numbers of the papers agree with what was measured here. The sentence beside each says what"
+             " the structures do that explains it; few of these sentences have been tested by an experiment of their own.</p>"]
     if broken:
         parts.append(paragraph(f"Broke off: {', '.join(broken)}.", class_="broken"))
     for listed, words, shown in ((missed, "missed", {"open": "open"}), (met, "met", {})):
