@@ -8,7 +8,7 @@ the server's default, {default}; btree's index scans prefetch nothing at any val
 (`bench/slow_storage.c`, preloaded, in the place of the system's cache and disk) a read of a page takes 1 ms, or what
 is left of it since the page was asked for by `posix_fadvise`, and 64 are at work at a time: it shows how much of the
 waiting is left where every read is slow, not how fast a real disk is."""
-QUICK = "A quick run: smaller and with fewer rounds than the full one, which the goals are meant for."
+QUICK = "A quick run: smaller, and in the lab with fewer rounds, than the full one, which the goals are meant for."
 
 
 def content(about, lab, results, left_out, only_full, error):
