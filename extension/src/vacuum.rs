@@ -26,8 +26,6 @@ const MOST_WORDS: usize = 1 << 18;
 /// So many free pages at the end of the file are left there, and so small a part of it: what the server leaves of tables.
 const MOST_TAIL_LEFT: Block = 1000;
 const LEAST_PART_CUT: Block = 16;
-/// Pages there that may be in use, one of each level.
-const MOST_KEPT: Block = 16;
 /// Pages asked for ahead there.
 const TAIL_AHEAD: Block = 32;
 /// How often the lock is asked for, and milliseconds between: a fifth of the time that a table is worth.
@@ -169,7 +167,8 @@ unsafe fn cut_off_tail(info: &IndexVacuumInfo) -> Block {
             let columns = K::columns(rel, &index);
             let store = PgStore::for_changes(rel, &index);
             let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
-            let is_worth = || tail(tree::<K>(&store, &index, &columns), worth + MOST_KEPT, false).free() >= worth;
+            let enough = worth + FileTail::MOST_KEPT as Block;
+            let is_worth = || tail(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
             let may_cut = server::may_truncate(rel) && wal::can_write(index.log);
             if !(may_cut && is_worth() && keep_out_others(rel)) {
                 return 0;

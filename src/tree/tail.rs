@@ -5,9 +5,6 @@ use crate::change::{Change, Edit};
 use crate::page::{self, KeySpace};
 use crate::store::{Block, Mode, PageStore, ROOT, Result};
 
-/// Levels that a tree may have: far more than any index needs.
-const MOST_LEVELS: usize = 16;
-
 /// The end of the file: free pages, and such as can be moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileTail {
@@ -15,11 +12,14 @@ pub struct FileTail {
     pages: Block,
     /// Those that are the last of their levels, last first. They are never deleted: nobody is right of them who could take
     /// over their keys.
-    last: [Block; MOST_LEVELS],
+    last: [Block; FileTail::MOST_KEPT],
     last_count: usize,
 }
 
 impl FileTail {
+    /// Most pages of it that may be in use, one of each level: a tree has fewer.
+    pub const MOST_KEPT: usize = 16;
+
     /// How many of its pages can be cut off.
     pub fn free(&self) -> Block {
         self.pages - self.last_count as Block
