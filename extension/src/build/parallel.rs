@@ -165,6 +165,7 @@ impl Workplace {
             let scan = raw::table_beginscan_parallel(target.heap, self.scan);
             let scanned = collector.scan(target, Some(scan), progress);
             let runs = collector.sorter.leave(K::order(&collector.columns));
+            collector.sorter.close();
             let broken_hot_chain = (*target.info).ii_BrokenHotChain;
             *self.shares.add(participant) = Share { scanned, runs, broken_hot_chain };
             self.say_done();

@@ -91,7 +91,7 @@ unsafe fn divide<K: Sorted>(work: &Workplace, target: Target, most: usize, colle
             K::put(file, &K::downlink(&begins, first_leaf(parts)));
             parts += 1;
         });
-        files.finish(file);
+        files.leave(file);
         parts
     }
 }
@@ -223,7 +223,7 @@ unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
         let files = Files::Left(shelf);
         let file = files.create(number);
         K::put(file, entry);
-        files.finish(file);
+        files.leave(file);
     }
 }
 
@@ -278,7 +278,7 @@ impl PartWriter {
         // SAFETY: as `load`.
         unsafe {
             self.log(self.count);
-            files.finish(self.notes);
+            files.leave(self.notes);
         }
         self.blocks
     }

@@ -86,24 +86,30 @@ impl Files {
         }
     }
 
-    /// Ends writing a file. What is returned can be read; null, if the file was left to the leader.
+    /// Ends writing a file, which stays open: what a process has written counts against its `temp_file_limit` until it is
+    /// closed.
     ///
     /// # Safety
     /// [`create`](Files::create) returned the file. May raise.
-    pub unsafe fn finish(self, file: *mut BufFile) -> *mut BufFile {
+    pub unsafe fn finish(self, file: *mut BufFile) {
         // SAFETY: by this function's contract.
         unsafe {
             match self {
-                Files::Own => {
-                    seek(file, 0);
-                    file
-                }
-                Files::Left(_) => {
-                    raw::BufFileExportFileSet(file);
-                    raw::BufFileClose(file);
-                    core::ptr::null_mut()
-                }
+                Files::Own => seek(file, 0),
+                Files::Left(_) => raw::BufFileExportFileSet(file),
             }
+        }
+    }
+
+    /// Ends writing a file, and closes it.
+    ///
+    /// # Safety
+    /// As [`finish`](Files::finish).
+    pub unsafe fn leave(self, file: *mut BufFile) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            self.finish(file);
+            close(file);
         }
     }
 }

@@ -294,7 +294,8 @@ impl LongSorter {
             raw::BufFileWrite(file, places.as_ptr().cast(), size_of_val(places));
             files::put(file, &count);
             free_array(places);
-            self.runs.push(Reader::new(self.files.finish(file), self.filled, count));
+            self.files.finish(file);
+            self.runs.push(Reader::new(file, self.filled, count));
         }
         (self.slab, self.used, self.count, self.filled) = (0, 0, 0, 0);
     }

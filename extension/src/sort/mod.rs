@@ -215,7 +215,8 @@ impl<L: Radix> Sorter<L> {
             let file = self.files.create(self.runs.len());
             let mut write = |some: &[Compact<L>]| raw::BufFileWrite(file, some.as_ptr().cast(), size_of_val(some));
             self.entries.drain_some(least, &mut write);
-            self.runs.push(FileRun::new(self.files.finish(file), before - self.entries.len()));
+            self.files.finish(file);
+            self.runs.push(FileRun::new(file, before - self.entries.len()));
         }
     }
 
