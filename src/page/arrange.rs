@@ -5,6 +5,7 @@
 //! has that once, and then only tails.
 
 use super::*;
+use core::ops::Range;
 
 /// Where the parts of an entry lie. In a run all have the same lane, and the same after their tails.
 #[derive(Clone, Copy)]
@@ -50,6 +51,28 @@ impl Layout {
         let tail = payloads + slot * payload;
         let more = if stored & RUN == 0 { tail + Tail::SIZE } else { start + self.lane };
         Spot { lane: lanes + slot * lane, tail, more }
+    }
+
+    /// Copies entries between nodes of two pages, each given as where it starts, its stored count, and a slot.
+    fn copy_entries(
+        &self,
+        old: &PageBytes,
+        (from, from_stored, from_slot): (usize, u8, usize),
+        bytes: &mut PageBytes,
+        (to, to_stored, to_slot): (usize, u8, usize),
+        count: usize,
+    ) {
+        if (from_stored | to_stored) & RUN != 0 {
+            for slot in 0..count {
+                let to = self.spot(to, to_stored, to_slot + slot);
+                self.copy_entry(old, self.spot(from, from_stored, from_slot + slot), bytes, to);
+            }
+            return;
+        }
+        for ((from, size), (to, _)) in self.arrays(from, 0).into_iter().zip(self.arrays(to, 0)) {
+            let (from, to) = (from + from_slot * size, to + to_slot * size);
+            bytes[to..to + count * size].copy_from_slice(&old[from..from + count * size]);
+        }
     }
 
     /// Copies an entry between pages.
@@ -100,23 +123,82 @@ impl Layout {
         (plain + more).div_ceil(self.capacity - 1).min(most.saturating_sub(runs))
     }
 
-    /// Whether a page has room for so many entries, each of which repeats the one before it or not, and for cells that
-    /// take so many bytes.
-    pub(super) fn holds(&self, count: usize, repeats: impl Iterator<Item = bool>, cells: usize) -> bool {
+    /// Whether a page has room for entries, each of which repeats the one before it or not, and for cells that take so
+    /// many bytes.
+    pub(super) fn holds(&self, repeats: &[bool], cells: usize) -> bool {
         // Runs only make it fewer nodes.
-        count.div_ceil(self.capacity) <= self.most_nodes(cells)
-            || Arrangement::packed(self, repeats).is_some_and(|packed| packed.beside(self, cells).is_some())
+        repeats.len().div_ceil(self.capacity) <= self.most_nodes(cells)
+            || Arrangement::of(self, repeats).is_some_and(|packed| packed.beside(self, cells).is_some())
     }
+}
+
+/// A page's nodes in key order: where each starts, and its count as it is stored.
+fn nodes<'a>(bytes: &'a PageBytes, layout: &'a Layout) -> impl Iterator<Item = (usize, u8)> + 'a {
+    let nodes = (bytes[at::NODES] as usize).min(layout.nodes);
+    (0..nodes).map(|node| (layout.node_start(bytes[layout.root_lines() + node]), bytes[layout.root_counts() + node]))
 }
 
 /// The places of a page's entries, in key order.
 pub(super) fn spots<'a>(bytes: &'a PageBytes, layout: &'a Layout) -> impl Iterator<Item = Spot> + 'a {
-    let nodes = (bytes[at::NODES] as usize).min(layout.nodes);
-    (0..nodes).flat_map(move |node| {
-        let stored = bytes[layout.root_counts() + node];
-        let start = layout.node_start(bytes[layout.root_lines() + node]);
+    nodes(bytes, layout).flat_map(move |(start, stored)| {
         (0..layout.entries_of(stored)).map(move |slot| layout.spot(start, stored, slot))
     })
+}
+
+/// For each of a page's entries, in key order, whether it has the lane and the cell of the one before it. In a leaf that
+/// is all that a run has once.
+pub(super) struct Repeats {
+    flags: [bool; MAX_PAGE_ENTRIES + 1],
+    count: usize,
+}
+
+impl Repeats {
+    /// Those of a page.
+    pub fn of(bytes: &PageBytes, layout: &Layout) -> Repeats {
+        match layout.lane {
+            4 => Self::of_lanes::<u32>(bytes, layout),
+            8 => Self::of_lanes::<u64>(bytes, layout),
+            _ => Self::of_lanes::<u128>(bytes, layout),
+        }
+    }
+
+    fn of_lanes<L: Lane>(bytes: &PageBytes, layout: &Layout) -> Repeats {
+        let mut repeats = Repeats { flags: [false; MAX_PAGE_ENTRIES + 1], count: 0 };
+        let (mut last, mut last_cell) = (L::MIN, 0);
+        for (start, stored) in nodes(bytes, layout) {
+            let count = layout.entries_of(stored);
+            let [(lanes, step), _] = layout.arrays(start, stored);
+            let flags = &mut repeats.flags[repeats.count..repeats.count + count];
+            for (slot, flag) in flags.iter_mut().enumerate() {
+                let lane = L::read(bytes, lanes + slot * step);
+                *flag = lane == core::mem::replace(&mut last, lane);
+                if layout.kind.is_prefix() {
+                    let cell = read_u16(bytes, layout.spot(start, stored, slot).more + layout.cell_at());
+                    *flag &= cell == core::mem::replace(&mut last_cell, cell);
+                }
+            }
+            repeats.count += count;
+        }
+        repeats.flags[0] = false;
+        repeats
+    }
+
+    /// Puts another entry in, which repeats the one before it or not, and which the one behind it repeats or not. What
+    /// there is no room for is forgotten.
+    pub fn insert(&mut self, at: usize, repeats: bool, is_repeated: bool) {
+        self.count = (self.count + 1).min(self.flags.len());
+        let behind = &mut self.flags[at.min(self.count)..self.count];
+        behind.rotate_right(usize::from(!behind.is_empty()));
+        behind.iter_mut().zip([repeats, is_repeated]).for_each(|(flag, now)| *flag = now);
+    }
+}
+
+impl core::ops::Deref for Repeats {
+    type Target = [bool];
+
+    fn deref(&self) -> &[bool] {
+        &self.flags[..self.count]
+    }
 }
 
 /// For each of some things in order whether it is the same as the one before it.
@@ -170,6 +252,16 @@ pub(super) struct Arrangement {
 
 impl Arrangement {
     const NONE: Arrangement = Arrangement { counts: [0; END_LINE], nodes: 0 };
+
+    /// As [`packed`](Arrangement::packed).
+    pub fn of(layout: &Layout, repeats: &[bool]) -> Option<Arrangement> {
+        if layout.run > 0 && repeats.contains(&true) {
+            return Self::packed(layout, repeats.iter().copied());
+        }
+        let mut full = Arrangement::NONE;
+        repeats.chunks(layout.capacity).try_for_each(|node| full.add(node.len() as u8))?;
+        Some(full)
+    }
 
     /// Entries in as few nodes as possible, each of which repeats the one before it or not; `None` if no page has as
     /// many nodes.
@@ -260,10 +352,9 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize, thrift: 
         true => (long::live_cells(bytes, layout), cell + layout.space() / 16),
         false => (0, 0),
     };
-    let heads = spots(bytes, layout).map(|spot| spot.head(bytes, layout));
     // A full run takes another node when its key comes again.
     let roomy = Layout { run: layout.run - layout.run.div_ceil(8), ..*layout };
-    let packed = Arrangement::packed(&roomy, repeats(heads))?.beside(layout, cells + free)?;
+    let packed = Arrangement::of(&roomy, &Repeats::of(bytes, layout))?.beside(layout, cells + free)?;
     let arrangement = packed.spread(layout, cells, free);
     let (runs, spare) = (arrangement.runs(), layout.spare_nodes(arrangement.runs()));
     let most = layout.capacity - thrift.slots(layout);
@@ -272,34 +363,71 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize, thrift: 
     is_worth_it.then_some(arrangement)
 }
 
-/// How the first entries of a page of lanes are distributed when the others go; `None` if there are not as many.
-pub(super) fn halved(bytes: &PageBytes, layout: &Layout, keep: usize, is_leaf: bool) -> Option<Arrangement> {
-    let heads = spots(bytes, layout).map(|spot| spot.head(bytes, layout));
-    let packed = Arrangement::packed(layout, repeats(heads.take(keep)))?.beside(layout, 0)?;
-    let arrangement = if is_leaf { packed.spread(layout, 0, 0) } else { packed };
-    (spots(bytes, layout).count() >= keep && keep > 0).then_some(arrangement)
+/// How some of the entries of a page of lanes are distributed over a page of their own, and whether they are spread there;
+/// `None` if there are no such entries.
+pub(super) fn part(bytes: &PageBytes, layout: &Layout, part: Range<usize>, is_spread: bool) -> Option<Arrangement> {
+    let repeats = Repeats::of(bytes, layout);
+    let repeats = repeats.get(part).filter(|part| !part.is_empty())?;
+    let packed = Arrangement::of(layout, repeats)?.beside(layout, 0)?;
+    Some(if is_spread { packed.spread(layout, 0, 0) } else { packed })
 }
 
-/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `put` writes the next entry's parts at
-/// the places it is given.
-pub(super) fn lay_out(
+/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `fill` writes those of the next node, which
+/// starts at a byte and has a count that is stored so.
+fn lay_out_nodes(
     bytes: &mut PageBytes,
     layout: &Layout,
     arrangement: &Arrangement,
-    mut put: impl FnMut(&mut PageBytes, Spot),
+    mut fill: impl FnMut(&mut PageBytes, usize, u8),
 ) {
     let nodes = arrangement.nodes.min(layout.nodes);
     for (node, &stored) in arrangement.counts[..nodes].iter().enumerate() {
         let line = layout.first_node_line() + node * layout.x;
         bytes[layout.root_lines() + node] = line as u8;
         bytes[layout.root_counts() + node] = stored;
-        for slot in 0..layout.entries_of(stored) {
-            put(bytes, layout.spot(line * LINE, stored, slot));
-        }
+        fill(bytes, line * LINE, stored);
         bytes.copy_within(line * LINE..line * LINE + layout.lane, layout.root_lanes() + node * layout.lane);
     }
     bytes[at::NODES] = nodes as u8;
     edit::write_lines(bytes, layout.first_node_line() + nodes * layout.x);
+}
+
+/// The same; `put` writes the next entry's parts at the places it is given.
+pub(super) fn lay_out(
+    bytes: &mut PageBytes,
+    layout: &Layout,
+    arrangement: &Arrangement,
+    mut put: impl FnMut(&mut PageBytes, Spot),
+) {
+    lay_out_nodes(bytes, layout, arrangement, |bytes, start, stored| {
+        (0..layout.entries_of(stored)).for_each(|slot| put(bytes, layout.spot(start, stored, slot)));
+    });
+}
+
+/// The same with the entries of another page but for the first ones.
+pub(super) fn copy_out(
+    bytes: &mut PageBytes,
+    layout: &Layout,
+    arrangement: &Arrangement,
+    old: &PageBytes,
+    mut skip: usize,
+) {
+    let mut from = nodes(old, layout).filter_map(|(start, stored)| {
+        let count = layout.entries_of(stored);
+        let first = skip.min(count);
+        skip -= first;
+        (first < count).then_some((start, stored, first, count))
+    });
+    let mut at_hand = from.next();
+    lay_out_nodes(bytes, layout, arrangement, |bytes, to, to_stored| {
+        let (mut filled, count) = (0, layout.entries_of(to_stored));
+        while let Some((start, stored, first, end)) = at_hand.filter(|_| filled < count) {
+            let some = (end - first).min(count - filled);
+            layout.copy_entries(old, (start, stored, first), bytes, (to, to_stored, filled), some);
+            filled += some;
+            at_hand = if first + some < end { Some((start, stored, first + some, end)) } else { from.next() };
+        }
+    });
 }
 
 /// Says when a page being filled is full. All zero is an empty one.

@@ -420,29 +420,21 @@ impl<'a> PageMut<'a> {
         // The change was planned, so it is possible unless it is applied to another page.
         let Some(arrangement) = arrange::repacked(&old, &layout, cell.into(), Thrift::Tight) else { return };
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
-        let mut cells = long::Mover::new(&old, self.bytes, &layout);
-        let mut before = arrange::spots(&old, &layout);
-        arrange::lay_out(self.bytes, &layout, &arrangement, |bytes, spot| {
-            let Some(from) = before.next() else { return };
-            layout.copy_entry(&old, from, bytes, spot);
-            cells.take_along(bytes, spot);
-        });
+        let cells = long::Mover::new(&old, self.bytes, &layout);
+        arrange::copy_out(self.bytes, &layout, &arrangement, &old, 0);
+        cells.take_along(self.bytes);
         self.ranges.add_whole_page();
     }
 
     /// Keeps the first entries, distributed as a new page's would be, and takes another right sibling and high fence.
     pub fn halve(&mut self, keep: u16, right: Block, high: Key<u128>) {
         let (old, layout) = (*self.bytes, self.layout);
-        let Some(arrangement) = arrange::halved(&old, &layout, keep.into(), old[at::LEVEL] == 0) else { return };
+        let Some(arrangement) = arrange::part(&old, &layout, 0..keep.into(), old[at::LEVEL] == 0) else { return };
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         write_u32(self.bytes, at::RIGHT, right);
         self.bytes[at::HIGH..FIRST_LINE * LINE].fill(0);
         write_fence(self.bytes, at::HIGH, high);
-        let mut before = arrange::spots(&old, &layout);
-        arrange::lay_out(self.bytes, &layout, &arrangement, |bytes, spot| {
-            let Some(from) = before.next() else { return };
-            layout.copy_entry(&old, from, bytes, spot);
-        });
+        arrange::copy_out(self.bytes, &layout, &arrangement, &old, 0);
         self.ranges.add_whole_page();
     }
 
@@ -563,7 +555,7 @@ impl<'a> PageMut<'a> {
     /// Whether the page's first entries can be kept without the others.
     pub fn can_halve(&self, keep: u16) -> bool {
         let level = self.bytes[at::LEVEL];
-        !self.layout.kind.is_prefix() && arrange::halved(self.bytes, &self.layout, keep.into(), level == 0).is_some()
+        !self.layout.kind.is_prefix() && arrange::part(self.bytes, &self.layout, 0..keep.into(), level == 0).is_some()
     }
 
     /// Whether the node can become a run.

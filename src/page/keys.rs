@@ -1,6 +1,7 @@
 //! Key spaces: what a page needs to know of its keys. Exact lanes are a key space each; [`Long`] is that of byte strings.
 
 use super::arrange::Arrangement;
+use super::split::{outward, reach_of_changes};
 use super::*;
 use core::cmp::Ordering;
 use core::fmt::Debug;
@@ -12,27 +13,6 @@ pub enum Side {
     Low,
     /// Exclusive.
     High,
-}
-
-/// Where a page is to be split.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Aim {
-    /// So much of it is for the left page, in percent, or nearly.
-    pub left: usize,
-    /// If entries with the same key have to be parted: before the one with this index.
-    pub parting: Option<usize>,
-}
-
-/// Places between the entries of a page around its middle, nearest first.
-pub(super) fn outward(middle: usize, reach: usize, total: usize) -> impl Iterator<Item = usize> {
-    let places = (0..=reach).flat_map(move |far| [middle.checked_sub(far), Some(middle + far)]);
-    places.flatten().filter(move |place| (1..total).contains(place))
-}
-
-/// How far from where a leaf is to be split it is looked for a place where the key changes. Rows of a key come behind
-/// those there are if the table grows: parted, the first ones' page would never be full.
-pub(super) fn reach_of_changes(level: u8, total: usize) -> usize {
-    if level == 0 { total * 3 / 8 } else { total / 16 }
 }
 
 /// What keys are, and how pages hold and compare them. `u32`, `u64` and `u128` are key spaces, of keys that are lanes.
@@ -124,16 +104,9 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     }
     /// Whether entries of a page have the same key, their tails aside.
     fn same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
-    /// Where to split a page whose entries are to be these, and the fence between the halves: near the place aimed at,
+    /// Where to split a page that is to have these entries, and the fence between the halves: near the place aimed at,
     /// there where the fence is short.
-    fn choose_split<'a>(
-        page: &Page<'a, Self>,
-        entries: impl Iterator<Item = Entry<'a, Self>> + Clone,
-        total: usize,
-        aim: Aim,
-        order: Self::Order<'_>,
-        fence: &mut Self::Kept,
-    ) -> usize;
+    fn choose_split(entries: &Joined<'_, Self>, aim: Aim, order: Self::Order<'_>, fence: &mut Self::Kept) -> usize;
     /// A new page of these entries; `None` if they do not fit.
     fn build<'a>(
         geometry: &Geometry,
@@ -141,6 +114,8 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
         total: usize,
         entries: impl Iterator<Item = Entry<'a, Self>> + Clone,
     ) -> Option<PageBytes>;
+    /// A new page of a page's entries but for the first `skip`; `None` if it takes [`build`](KeySpace::build).
+    fn rest(page: &Page<'_, Self>, geometry: &Geometry, links: &Links<'_, Self>, skip: usize) -> Option<PageBytes>;
     /// The edit that leaves a page its first `keep` entries, between its low fence and another high one; `None` if that
     /// cannot be said but by the page that it makes.
     fn halve(keep: usize, right: Block, high: Self::Fence<'_>) -> Option<Edit<'static>>;
@@ -322,26 +297,16 @@ impl<L: Lane> KeySpace for L {
     }
 
     /// Where the lane changes, if it does, so that equal keys stay together and a search for a key goes straight to it.
-    fn choose_split<'a>(
-        page: &Page<'a, L>,
-        entries: impl Iterator<Item = Entry<'a, L>> + Clone,
-        total: usize,
-        aim: Aim,
-        (): (),
-        fence: &mut Key<L>,
-    ) -> usize {
-        let lanes = || entries.clone().map(|entry| entry.key);
-        let mut repeated = [false; MAX_PAGE_ENTRIES + 1];
-        repeats(lanes()).zip(&mut repeated).for_each(|(repeats, place)| *place = repeats);
+    fn choose_split(entries: &Joined<'_, L>, aim: Aim, (): (), fence: &mut Key<L>) -> usize {
+        let (page, total, repeats) = (entries.page(), entries.len(), entries.repeats());
         let middle = (total * aim.left / 100).clamp(1, total - 1);
         // Runs hold more than other nodes: half of the entries may take more than half of the nodes.
-        let fits = |from: usize, to: usize| page.layout.holds(to - from, repeated[from..to].iter().copied(), 0);
-        let sound = |keep: &usize| fits(0, *keep) && fits(*keep, total);
-        let changes = outward(middle, reach_of_changes(page.level(), total), total).filter(|&place| !repeated[place]);
+        let fits = |part: &[bool]| page.layout.holds(part, 0);
+        let sound = |keep: &usize| fits(&repeats[..*keep]) && fits(&repeats[*keep..]);
+        let changes = outward(middle, reach_of_changes(page.level(), total), total).filter(|&place| !repeats[place]);
         let mut places = changes.chain(aim.parting).chain(outward(middle, total, total));
         let keep = places.find(sound).unwrap_or(middle);
-        let mut around = entries.skip(keep - 1);
-        if let (Some(last), Some(next)) = (around.next(), around.next()) {
+        if let Some((last, next)) = entries.around(keep) {
             *fence = next.fence(page.level(), &last);
         }
         keep
@@ -354,18 +319,23 @@ impl<L: Lane> KeySpace for L {
         mut entries: impl Iterator<Item = Entry<'a, L>> + Clone,
     ) -> Option<PageBytes> {
         let layout = *geometry.layout(links.level);
-        let mut bytes = edit::new_page(geometry, links);
-        edit::write_fence(&mut bytes, at::LOW, links.low.erase());
-        edit::write_fence(&mut bytes, at::HIGH, links.high.erase());
         let lanes = entries.clone().take(total).map(|entry| entry.key);
         let packed = Arrangement::packed(&layout, repeats(lanes))?.beside(&layout, 0)?;
         let arrangement = if links.is_spread() { packed.spread(&layout, 0, 0) } else { packed };
+        let mut bytes = fenced(geometry, links);
         arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, spot| {
             if let Some(entry) = entries.next() {
                 entry.key.write(bytes, spot.lane);
                 edit::write_payload(bytes, &layout, spot, entry.tail, entry.child, 0);
             }
         });
+        Some(bytes)
+    }
+
+    fn rest(page: &Page<'_, L>, geometry: &Geometry, links: &Links<'_, L>, skip: usize) -> Option<PageBytes> {
+        let arrangement = arrange::part(page.bytes, page.layout, skip..page.entries(), links.is_spread())?;
+        let mut bytes = fenced(geometry, links);
+        arrange::copy_out(&mut bytes, page.layout, &arrangement, page.bytes, skip);
         Some(bytes)
     }
 
@@ -402,4 +372,12 @@ impl<L: Lane> KeySpace for L {
             None => verify::ensure(!entry.tail.rank(), "entry of several columns has a rank"),
         }
     }
+}
+
+/// A page without entries.
+fn fenced<L: Lane>(geometry: &Geometry, links: &Links<'_, L>) -> PageBytes {
+    let mut bytes = edit::new_page(geometry, links);
+    edit::write_fence(&mut bytes, at::LOW, links.low.erase());
+    edit::write_fence(&mut bytes, at::HIGH, links.high.erase());
+    bytes
 }

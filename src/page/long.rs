@@ -1,7 +1,7 @@
 //! Pages of keys that are byte strings: lanes are the bytes after what all keys of the page begin with, and what does
 //! not fit there lies in *cells* at the page's end, which grow towards the in-page tree.
 
-use super::arrange::{Arrangement, Spot};
+use super::arrange::Arrangement;
 use super::edit::SPACE_END;
 use super::*;
 use crate::key::long::{HEAD, Kept, LongKey, LongOrder, MOST_PARTS, Stored, front_order};
@@ -281,10 +281,17 @@ impl<'o> Mover<'o> {
         write_u16(bytes, reference, self.last.1);
     }
 
-    /// Moves the cell of an entry.
-    pub fn take_along(&mut self, bytes: &mut PageBytes, spot: Spot) {
-        if self.layout.kind.is_prefix() {
-            self.move_cell(bytes, spot.more + self.layout.cell_at());
+    /// Moves the cells of all entries, which have been copied.
+    pub fn take_along(mut self, bytes: &mut PageBytes) {
+        let layout = self.layout;
+        let nodes = if layout.kind.is_prefix() { bytes[at::NODES] as usize } else { 0 };
+        for node in 0..nodes {
+            let stored = bytes[layout.root_counts() + node];
+            let start = layout.node_start(bytes[layout.root_lines() + node]);
+            let cells = if stored & RUN == 0 { layout.entries_of(stored) } else { 1 };
+            for slot in 0..cells {
+                self.move_cell(bytes, layout.spot(start, stored, slot).more + layout.cell_at());
+            }
         }
     }
 }
@@ -597,14 +604,8 @@ impl KeySpace for Long {
         a.is_same(b)
     }
 
-    fn choose_split<'a>(
-        page: &Page<'a, Long>,
-        entries: impl Iterator<Item = Entry<'a, Long>> + Clone,
-        total: usize,
-        aim: Aim,
-        order: Option<LongOrder<'_>>,
-        fence: &mut Kept,
-    ) -> usize {
+    fn choose_split(entries: &Joined<'_, Long>, aim: Aim, order: Option<LongOrder<'_>>, fence: &mut Kept) -> usize {
+        let page = entries.page();
         let (layout, level) = (page.layout, page.level());
         // Before each entry: the cells of those before it, as large as they are under the page's own prefix, and the bytes
         // of nodes. And what each would take more that shares a cell.
@@ -612,15 +613,15 @@ impl KeySpace for Long {
         let mut slots = [0usize; MAX_PAGE_ENTRIES + 2];
         let mut saved = [0usize; MAX_PAGE_ENTRIES + 1];
         let mut repeated = [false; MAX_PAGE_ENTRIES + 1];
-        let total = total.min(MAX_PAGE_ENTRIES + 1);
+        let total = entries.len().min(MAX_PAGE_ENTRIES + 1);
         let mut measure = Measure::new(layout, page.prefix().len());
-        for (index, entry) in entries.clone().take(total).enumerate() {
+        for (index, entry) in entries.iter().take(total).enumerate() {
             let cell;
             (repeated[index], cell) = measure.next(&entry);
             saved[index] = measure.own(&entry) - cell;
             cells[index + 1] = cells[index] + cell;
         }
-        let packed = Arrangement::packed(layout, repeated[..total].iter().copied());
+        let packed = Arrangement::of(layout, &repeated[..total]);
         for (index, size) in packed.iter().flat_map(|packed| packed.sizes(layout)).enumerate() {
             slots[index + 1] = slots[index] + size;
         }
@@ -629,9 +630,7 @@ impl KeySpace for Long {
         let middle = (1..total).find(|&index| weight(index) >= wanted).unwrap_or(total - 1).clamp(1, total - 1);
         let fences = [page.low(), page.high()].map(|f| cell_length(layout, f.key.normal_length(), f.key.extra.len()));
         let fits = |index: usize, separator: usize| {
-            let half = |from: usize, to: usize, cells: usize| {
-                layout.holds(to - from, repeated[from..to].iter().copied(), cells + separator + 4)
-            };
+            let half = |from: usize, to: usize, cells: usize| layout.holds(&repeated[from..to], cells + separator + 4);
             half(0, index, cells[index] + fences[0])
                 && half(index, total, cells[total] - cells[index] + saved[index] + fences[1])
         };
@@ -639,8 +638,8 @@ impl KeySpace for Long {
         let shortest = |reach: usize| {
             let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
             let mut best: Option<(usize, usize)> = None;
-            let mut previous: Option<Entry<'a, Long>> = None;
-            for (index, entry) in entries.clone().enumerate().skip(from - 1).take(to - from + 2) {
+            let mut previous: Option<Entry<'_, Long>> = None;
+            for (index, entry) in entries.iter().enumerate().skip(from - 1).take(to - from + 2) {
                 if let Some(previous) = previous.filter(|_| index >= from) {
                     let length = Separator::between(&previous, &entry, level).length(&entry);
                     let rank = (length, index.abs_diff(middle));
@@ -654,20 +653,18 @@ impl KeySpace for Long {
             best.map(|(index, _)| index)
         };
         let sound = |index: &usize| {
-            let mut around = entries.clone().skip(index - 1);
-            let pair = around.next().zip(around.next());
-            pair.is_some_and(|(last, first)| fits(*index, Separator::between(&last, &first, level).length(&first)))
+            let separator = |(last, first): (_, _)| Separator::between(&last, &first, level).length(&first);
+            entries.around(*index).is_some_and(|around| fits(*index, separator(around)))
         };
         let near = shortest((total / 16).max(1));
-        let changes = keys::outward(middle, keys::reach_of_changes(level, total), total).filter(|&at| !repeated[at]);
+        let changes = split::outward(middle, split::reach_of_changes(level, total), total).filter(|&at| !repeated[at]);
         let keep = near
             .filter(|&index| !repeated[index])
             .or_else(|| changes.chain(aim.parting).find(sound))
             .or(near)
             .or_else(|| shortest(total))
             .unwrap_or(middle);
-        let mut around = entries.skip(keep - 1);
-        if let (Some(last), Some(first)) = (around.next(), around.next()) {
+        if let Some((last, first)) = entries.around(keep) {
             set_separator(fence, &last, &first, level, order);
         }
         keep
@@ -723,6 +720,11 @@ impl KeySpace for Long {
     }
 
     /// The prefix that keys have in common grows, and with it all entries change.
+    fn rest(_page: &Page<'_, Long>, _geometry: &Geometry, _links: &Links<'_, Long>, _skip: usize) -> Option<PageBytes> {
+        None
+    }
+
+    /// As in [`rest`](KeySpace::rest).
     fn halve(_keep: usize, _right: Block, _high: LongFence<'_>) -> Option<Edit<'static>> {
         None
     }

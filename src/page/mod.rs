@@ -13,6 +13,7 @@ mod lines;
 mod long;
 mod meta;
 mod ranges;
+mod split;
 mod verify;
 pub mod widths;
 
@@ -20,11 +21,12 @@ pub use arrange::Thrift;
 pub(crate) use arrange::{Filling, repeats};
 pub(crate) use edit::foresee_node;
 pub use edit::{Cell, Links, PageMut};
-pub use keys::{Aim, KeySpace, Side};
+pub use keys::{KeySpace, Side};
 pub(crate) use lines::LineSet;
 pub use long::{Copies, Long};
 pub use meta::{LogKind, Meta};
 pub use ranges::Ranges;
+pub use split::{Aim, Joined};
 pub use verify::Flaw;
 
 use crate::change::{Change, Edit};
@@ -685,6 +687,18 @@ impl<'a, K: KeySpace> Page<'a, K> {
     pub(crate) fn rank(&self, position: Position) -> usize {
         let before: usize = (0..(position.node as usize).min(self.nodes())).map(|node| self.count(node)).sum();
         before + position.slot as usize
+    }
+
+    /// The place of the entry that so many are before; the end if there are not as many.
+    pub(crate) fn place(&self, mut rank: usize) -> Position {
+        for node in 0..self.nodes() {
+            let count = self.count(node);
+            if rank < count {
+                return Position { node: node as u8, slot: rank as u8 };
+            }
+            rank -= count;
+        }
+        self.end()
     }
 
     /// The child whose key space has `key`: the last entry at or before it.

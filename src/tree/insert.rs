@@ -4,8 +4,8 @@ use super::{Grip, Seek, Tree};
 use crate::change::{Change, Edit};
 use crate::key::long::Stored;
 use crate::key::{Lane, Tail};
-use crate::page::{Aim, Entry, KeySpace, Links, Long, Page, Plan, Thrift, is_link};
-use crate::store::{Block, Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
+use crate::page::{Aim, Entry, Joined, KeySpace, Links, Long, Page, Plan, Thrift, is_link};
+use crate::store::{Block, Error, Mode, NO_BLOCK, PageBytes, PageStore, ROOT, Result};
 
 /// Percent of a page kept left when the last page of a level splits under an ascending load, in inner pages.
 const INNER_FILL: usize = 90;
@@ -141,14 +141,15 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// locked; its lock and pin are given back.
     pub(super) fn grow_root(&self, root: S::Pin) -> Result<()> {
         let page = self.page(root)?;
-        let total = page.entries();
+        let entries = Joined::of(page);
+        let total = entries.len();
         if total < 2 {
             return Err(Error::Corrupt { block: ROOT, what: "page is full with less than two entries" });
         }
         let (left, right) = (self.store.allocate()?, self.store.allocate()?);
         let (left_block, right_block) = (self.store.block(left), self.store.block(right));
         let mut fence = K::FIRST;
-        let keep = K::choose_split(&page, page.iter(), total, Aim { left: 50, parting: None }, self.order, &mut fence);
+        let keep = K::choose_split(&entries, Aim { left: 50, parting: None }, self.order, &mut fence);
         let (low, middle, high) = (page.low(), K::fence_of(&fence), page.high());
         let left_links = Links { level: page.level(), left: NO_BLOCK, right: right_block, low, high: middle };
         let right_links = Links { level: page.level(), left: left_block, right: NO_BLOCK, low: middle, high };
@@ -182,7 +183,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         total: usize,
         entries: impl Iterator<Item = Entry<'a, K>> + Clone,
         block: Block,
-    ) -> Result<crate::store::PageBytes> {
+    ) -> Result<PageBytes> {
         let corrupt = Error::Corrupt { block, what: "half a page's entries do not fit a page" };
         K::build(self.geometry, links, total, entries.take(total)).ok_or(corrupt)
     }
@@ -198,36 +199,41 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
 
         let key = K::key_of(entry, self.order);
         let before = page.rank(page.locate(key));
-        let total = page.entries() + 1;
+        let entries = Joined::of(page).with(before, K::shorten(*entry));
+        let total = entries.len();
         if total < 2 {
             return Err(Error::Corrupt { block, what: "page is full without an entry" });
         }
-        let entries = || page.iter().map(K::shorten);
-        let all = || entries().take(before).chain([K::shorten(*entry)]).chain(entries().skip(before));
         let appends = !is_link(page.right()) && before + 1 == total;
         let fill = if level == 0 { fill } else { INNER_FILL };
-        let repeats = |index| all().nth(index).is_some_and(|other| K::same_key(&other.key, &entry.key));
+        let repeats = |rank| entries.get(rank).is_some_and(|other| K::same_key(&other.key, &entry.key));
         // Rows of a growing table come behind those with the same key: what is before them is left full.
         let is_behind = level == 0 && total / 2 < before && repeats(total / 2) && !repeats(before + 1);
         let aim = Aim { left: if appends { fill } else { 50 }, parting: is_behind.then_some(before) };
         let mut fence = K::FIRST;
-        let keep = K::choose_split(&page, all(), total, aim, self.order, &mut fence);
+        let keep = K::choose_split(&entries, aim, self.order, &mut fence);
         let middle = K::fence_of(&fence);
         let left_links = Links { level, left: page.left(), right: new_block, low: page.low(), high: middle };
         let right_links = Links { level, left: block, right: page.right(), low: middle, high: page.high() };
-        let right_page = self.build(&right_links, total - keep, all().skip(keep), block)?;
+        let stay = keep - usize::from(before < keep);
+        let rest = K::rest(&page, self.geometry, &right_links, stay).and_then(|mut rest| {
+            let mut change = Change::new(());
+            let is_done = before < keep || self.plan_in(&rest, key, entry, &mut change) && change.redo(0, &mut rest);
+            is_done.then_some(rest)
+        });
+        let right_page =
+            rest.map_or_else(|| self.build(&right_links, total - keep, entries.iter().skip(keep), block), Ok)?;
         let mut left_page = *self.store.bytes(pin);
-        let halve = K::halve(keep - usize::from(before < keep), new_block, middle);
+        let halve = K::halve(stay, new_block, middle);
         let halved = halve.filter(|edit| Change::new(()).edit(*edit).redo(0, &mut left_page));
         let left_change = halved.map(|edit| start(below, pin).edit(edit)).and_then(|mut change| {
-            let is_done =
-                keep <= before || Page::open(&left_page, self.geometry, block).ok()?.insertion(key, entry, &mut change);
+            let is_done = keep <= before || self.plan_in(&left_page, key, entry, &mut change);
             is_done.then_some(change)
         });
         let left_change = match left_change {
             Some(change) => change,
             None => {
-                left_page = self.build(&left_links, keep, all(), block)?;
+                left_page = self.build(&left_links, keep, entries.iter(), block)?;
                 start(below, pin).edit(Edit::Image(&left_page))
             }
         };
@@ -247,6 +253,17 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             self.release(child);
         }
         self.finish_split(pin)
+    }
+
+    /// Adds to a change of a page that is in private memory what inserting an entry takes, if there is room for that.
+    fn plan_in<'e, P: Copy>(
+        &self,
+        bytes: &PageBytes,
+        key: K::Key<'_>,
+        entry: &Entry<'e, K>,
+        change: &mut Change<'e, P>,
+    ) -> bool {
+        Page::open(bytes, self.geometry, ROOT).is_ok_and(|page| page.insertion(key, entry, change))
     }
 
     /// The right neighbour of an exclusively locked page, exclusively locked, if there is one.

@@ -1,0 +1,95 @@
+//! Where a page is split: what its entries are to be, and what the halves are to have of them.
+
+use super::arrange::Repeats;
+use super::*;
+
+/// Where a page is to be split.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Aim {
+    /// So much of it is for the left page, in percent, or nearly.
+    pub left: usize,
+    /// If entries with the same key have to be parted: before the one with this index.
+    pub parting: Option<usize>,
+}
+
+/// Places between the entries of a page around its middle, nearest first.
+pub(super) fn outward(middle: usize, reach: usize, total: usize) -> impl Iterator<Item = usize> {
+    let places = (0..=reach).flat_map(move |far| [middle.checked_sub(far), Some(middle + far)]);
+    places.flatten().filter(move |place| (1..total).contains(place))
+}
+
+/// How far from where a leaf is to be split it is looked for a place where the key changes. Rows of a key come behind
+/// those there are if the table grows: parted, the first ones' page would never be full.
+pub(super) fn reach_of_changes(level: u8, total: usize) -> usize {
+    if level == 0 { total * 3 / 8 } else { total / 16 }
+}
+
+/// What a page is to have: its entries, and another one among them that is yet outside.
+#[derive(Clone, Copy)]
+pub struct Joined<'a, K: KeySpace> {
+    page: Page<'a, K>,
+    /// How many of the page's entries are before the other one, and that.
+    other: Option<(usize, Entry<'a, K>)>,
+    len: usize,
+}
+
+impl<'a, K: KeySpace> Joined<'a, K> {
+    /// A page's entries alone.
+    pub fn of(page: Page<'a, K>) -> Self {
+        Joined { page, other: None, len: page.entries() }
+    }
+
+    /// The same with another entry that so many of them are before.
+    pub fn with(self, before: usize, entry: Entry<'a, K>) -> Self {
+        Joined { other: Some((before, entry)), len: self.len + 1, ..self }
+    }
+
+    /// The page.
+    pub(super) fn page(&self) -> &Page<'a, K> {
+        &self.page
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The one that so many are before, if there is one.
+    pub fn get(&self, rank: usize) -> Option<Entry<'a, K>> {
+        match self.other {
+            Some((before, entry)) if rank == before => Some(entry),
+            Some((before, _)) if rank > before => self.page.entry(self.page.place(rank - 1)),
+            _ => self.page.entry(self.page.place(rank)),
+        }
+    }
+
+    /// Those beside a place that so many are before.
+    pub(super) fn around(&self, place: usize) -> Option<(Entry<'a, K>, Entry<'a, K>)> {
+        self.get(place.checked_sub(1)?).zip(self.get(place))
+    }
+
+    /// All in key order.
+    pub fn iter(&self) -> impl Iterator<Item = Entry<'a, K>> + Clone + use<'a, K> {
+        let page = self.page;
+        let before = self.other.map_or(self.len, |(before, _)| before);
+        let other = self.other.map(|(_, entry)| entry);
+        page.iter().take(before).chain(other).chain(page.iter().skip(before))
+    }
+}
+
+impl<L: Lane> Joined<'_, L> {
+    /// For each whether it has the lane of the one before it.
+    pub(super) fn repeats(&self) -> Repeats {
+        let mut repeats = Repeats::of(self.page.bytes, self.page.layout);
+        if let Some((before, entry)) = self.other {
+            let is_same = |rank: usize| self.get(rank).is_some_and(|other| other.key == entry.key);
+            repeats.insert(before, before > 0 && is_same(before - 1), is_same(before + 1));
+        }
+        repeats
+    }
+}
