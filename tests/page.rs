@@ -9,7 +9,7 @@ use fpbtree_engine::change::{Change, Decoded, Edit, Part};
 use fpbtree_engine::key::long::{Kept, Stored};
 use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
 use fpbtree_engine::page::{
-    Cell, Entry, Geometry, KeySpace, Links, Long, MAX_PAGE_NODES, Page, Plan, Position, Ranges, Thrift,
+    Cell, Entry, Geometry, Joined, KeySpace, Links, Long, MAX_PAGE_NODES, Page, Plan, Position, Ranges, Thrift,
 };
 use fpbtree_engine::store::{Block, Horizon, NO_BLOCK, PAGE_SIZE, PageBytes};
 use rand::rngs::StdRng;
@@ -246,6 +246,42 @@ fn pages_of_u64() {
 #[test]
 fn pages_of_u128() {
     pages::<u128>();
+}
+
+/// The rest of a page, copied, is what its entries make one by one.
+fn rests<L: Lane>() {
+    let mut random = StdRng::seed_from_u64(3);
+    let geometry = normal::<L>();
+    for (level, right, spread) in [(0, 0, 30), (0, 9, 30), (0, 9, 1), (0, 9, 1 << 25), (3, 9, 1 << 25)] {
+        let mut sheet = Sheet::<L>::new(&geometry, level, right);
+        let mut is_full = false;
+        while !is_full {
+            let (lane, tail) = random_key(&mut random, spread);
+            let entry = Entry { key: lane, tail, child: random.random_range(2..1000) };
+            is_full = !sheet.model.contains_key(&entry.key()) && !sheet.insert(entry, &mut Vec::new());
+        }
+        let page = sheet.page();
+        let links = Links { level, left: 3, right: page.right(), low: page.low(), high: page.high() };
+        let rest = |skip| L::rest(&page, &geometry, &links, skip);
+        for skip in [0, 1, page.entries() / 2, page.entries() - 1] {
+            let left = page.entries() - skip;
+            let built = L::build(&geometry, &links, left, page.iter().skip(skip));
+            assert!(rest(skip).is_some() && rest(skip) == built, "{level} {right} {spread} {skip}");
+            let other = page.iter().next().expect("a full page has entries");
+            let joined = Joined::of(page).with(skip, other);
+            assert_eq!(joined.len(), joined.iter().count());
+            let same = |(rank, entry): (usize, Entry<'_, L>)| joined.get(rank).map(|e| e.key()) == Some(entry.key());
+            assert!(joined.iter().enumerate().all(same) && joined.get(joined.len()).is_none());
+        }
+        assert_eq!(rest(page.entries()), None);
+    }
+}
+
+#[test]
+fn rests_of_pages() {
+    rests::<u32>();
+    rests::<u64>();
+    rests::<u128>();
 }
 
 /// A record that puts another key into a run is refused. The nodes of larger pages have room for as many without a run.

@@ -156,31 +156,37 @@ impl Repeats {
     /// Those of a page.
     pub fn of(bytes: &PageBytes, layout: &Layout) -> Repeats {
         match layout.lane {
-            4 => Self::of_lanes::<u32>(bytes, layout),
-            8 => Self::of_lanes::<u64>(bytes, layout),
-            _ => Self::of_lanes::<u128>(bytes, layout),
+            4 => Self::of_lanes::<4>(bytes, layout),
+            8 => Self::of_lanes::<8>(bytes, layout),
+            _ => Self::of_lanes::<16>(bytes, layout),
         }
     }
 
-    fn of_lanes<L: Lane>(bytes: &PageBytes, layout: &Layout) -> Repeats {
+    fn of_lanes<const SIZE: usize>(bytes: &PageBytes, layout: &Layout) -> Repeats {
         let mut repeats = Repeats { flags: [false; MAX_PAGE_ENTRIES + 1], count: 0 };
-        let (mut last, mut last_cell) = (L::MIN, 0);
+        let mut last: Option<&[u8; SIZE]> = None;
         for (start, stored) in nodes(bytes, layout) {
             let count = layout.entries_of(stored);
-            let [(lanes, step), _] = layout.arrays(start, stored);
+            let lanes = if stored & RUN == 0 { count } else { count.min(1) };
+            let (lanes, _) = bytes[start..start + lanes * SIZE].as_chunks::<SIZE>();
             let flags = &mut repeats.flags[repeats.count..repeats.count + count];
-            for (slot, flag) in flags.iter_mut().enumerate() {
-                let lane = L::read(bytes, lanes + slot * step);
-                *flag = lane == core::mem::replace(&mut last, lane);
-                if layout.kind.is_prefix() {
-                    let cell = read_u16(bytes, layout.spot(start, stored, slot).more + layout.cell_at());
-                    *flag &= cell == core::mem::replace(&mut last_cell, cell);
-                }
+            flags.fill(true);
+            if let ([flag, flags @ ..], [first, others @ ..]) = (flags, lanes) {
+                *flag = last == Some(first);
+                flags.iter_mut().zip(lanes.iter().zip(others)).for_each(|(flag, (a, b))| *flag = a == b);
+                last = lanes.last();
             }
             repeats.count += count;
         }
-        repeats.flags[0] = false;
+        if layout.kind.is_prefix() {
+            repeats.tell_cells_apart(bytes, layout);
+        }
         repeats
+    }
+
+    fn tell_cells_apart(&mut self, bytes: &PageBytes, layout: &Layout) {
+        let cells = spots(bytes, layout).map(|spot| read_u16(bytes, spot.more + layout.cell_at()));
+        self.flags.iter_mut().zip(repeats(cells)).for_each(|(flag, same)| *flag &= same);
     }
 
     /// Puts another entry in, which repeats the one before it or not, and which the one behind it repeats or not. What
@@ -255,7 +261,7 @@ impl Arrangement {
 
     /// As [`packed`](Arrangement::packed).
     pub fn of(layout: &Layout, repeats: &[bool]) -> Option<Arrangement> {
-        if layout.run > 0 && repeats.contains(&true) {
+        if layout.run > 0 && repeats.iter().fold(false, |any, repeats| any | repeats) {
             return Self::packed(layout, repeats.iter().copied());
         }
         let mut full = Arrangement::NONE;
