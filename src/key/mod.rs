@@ -301,9 +301,15 @@ impl Tail {
     #[inline]
     pub fn read(bytes: &[u8], at: usize) -> Tail {
         match bytes.get(at..).and_then(<[u8]>::first_chunk) {
-            Some(&[a, b, c, d, e, f]) => Tail(u64::from_le_bytes([a, b, c, d, e, f, 0, 0])),
+            Some(stored) => Tail::of(*stored),
             None => outside(at, bytes.len()),
         }
+    }
+
+    /// The tail that is stored so.
+    #[inline]
+    pub fn of([a, b, c, d, e, f]: [u8; Tail::SIZE]) -> Tail {
+        Tail(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]))
     }
 
     /// Stores the tail at `bytes[at]`.

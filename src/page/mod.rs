@@ -36,6 +36,7 @@ use crate::simd::{self, CACHE_LINE};
 use crate::store::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, Result};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
+use core::ops::Range;
 use widths::{Costs, NodeSizes};
 
 /// The unit the in-page tree is laid out in: a cache line, or as many of them as it takes for a byte to number all those
@@ -287,7 +288,7 @@ impl Geometry {
 
     /// Bytes at a page's end that every arrival reads: fences that are cells.
     #[inline(always)]
-    pub fn back(&self) -> core::ops::Range<usize> {
+    pub fn back(&self) -> Range<usize> {
         let lines = if self.leaf.kind.is_prefix() { 2 } else { 0 };
         PAGE_SIZE - lines * CACHE_LINE..PAGE_SIZE
     }
@@ -931,6 +932,32 @@ impl<L: Lane> Entry<'_, L> {
     pub(crate) fn fence(&self, level: u8, before: &Entry<'_, L>) -> Key<L> {
         let tail = if level == 0 && before.key < self.key { Tail::MIN } else { self.tail };
         Key::new(self.key, tail)
+    }
+}
+
+impl<'a, L: Lane> Node<'a, L> {
+    /// The tails of a leaf's entries in some slots, those of them that there are.
+    #[inline(always)]
+    pub fn tails(&self, slots: Range<usize>) -> &'a [[u8; Tail::SIZE]] {
+        self.array(self.payload, Tail::SIZE, slots).as_chunks().0
+    }
+
+    /// Calls `each` with the lanes of the entries in some slots, those of them that there are, and a value for each.
+    #[inline(always)]
+    pub fn lanes_with<T: Copy>(&self, slots: Range<usize>, values: &[T], mut each: impl FnMut(L, T)) {
+        if self.is_run {
+            let lane = self.lane(0);
+            return values.iter().take(slots.len()).for_each(|value| each(lane, *value));
+        }
+        let lanes = self.array(self.start, L::SIZE, slots).chunks_exact(L::SIZE);
+        lanes.zip(values).for_each(|(lane, value)| each(L::read(lane, 0), *value));
+    }
+
+    /// Some of an array's elements of a size.
+    #[inline(always)]
+    fn array(&self, start: usize, size: usize, slots: Range<usize>) -> &'a [u8] {
+        let (from, to) = (slots.start.min(self.count), slots.end.min(self.count));
+        self.page.bytes.get(start + from * size..start + to * size).unwrap_or_default()
     }
 }
 

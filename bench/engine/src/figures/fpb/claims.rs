@@ -89,8 +89,9 @@ pub fn insertion(panels: &[Panel]) -> Vec<Claim> {
         mature(Kind::CacheFirst, 32.0, "4.67–35.6 ×", 6.0).of_the_paper().claim(agrees, differs),
         full.of_the_paper().claim(
             "Page splits cost little more than moving entries does",
-            "Most of these insertions split a page, which the engine does entry by entry: it chooses the place by all of \
-             them and lays both halves out anew, where a sorted page copies half of two arrays",
+            "Most of these insertions split a page. The engine lays both halves out anew, node by node, after it has \
+             looked for keys that repeat, and makes what it does a change that can be logged; a sorted page copies half \
+             of two arrays",
         ),
     ]
     .into_iter()
@@ -126,7 +127,8 @@ pub fn scan(panels: &[Panel]) -> Vec<Claim> {
     let differs = "The hardware prefetches sorted arrays by itself, which the paper's machine did not, and vectors add them \
                    up; what pages of nodes can win by prefetching is small then";
     let wider = "Its entries are ten bytes, not eight, and a row's place of six bytes is put together out of bits for each \
-                 pair, which vectors do not do";
+                 pair: by vectors, but a node at a time, of which the last pairs are left over. Asking for the next \
+                 page's lines while one is read changes nothing here";
     [
         one(Kind::DiskFirst, 8.0, "4.2 × (16 KB)").claim(agrees, wider),
         one(Kind::DiskFirst, 16.0, "4.2 ×").claim(agrees, wider),
