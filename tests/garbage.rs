@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use fpbtree_engine::change::{Change, Decoded, Edit, Kind, Part};
 use fpbtree_engine::key::{Key, Lane};
-use fpbtree_engine::page::{Entry, Meta, Page, Ranges};
+use fpbtree_engine::page::{Entry, KeySpace, Links, Meta, Page, Ranges};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Block, PAGE_SIZE, PageBytes};
@@ -140,7 +140,13 @@ fn every_byte_damaged_alone() {
             let mut insertion = Change::new(block as Block);
             let insertion = read.insertion(key, &entry, &mut insertion).then_some(insertion);
             let repack = Change::new(block as Block).edit(Edit::Repack { cell: 0 });
-            for change in insertion.into_iter().chain([repack]) {
+            let (entries, level) = (read.entries(), read.level());
+            let links = Links { level, left: 3, right: read.right(), low: read.low(), high: read.high() };
+            let halves = [0, 1, entries / 2, entries.wrapping_sub(1), entries, entries + 1].map(|keep| {
+                let _ = u64::rest(&read, &meta.geometry, &links, keep);
+                Change::new(block as Block).edit(u64::halve(keep, 9, read.high()).expect("lanes can be halved"))
+            });
+            for change in insertion.into_iter().chain([repack]).chain(halves) {
                 let mut changed = page;
                 change.apply(0, &mut changed, &mut Ranges::new());
                 assert_eq!(page[..10], changed[..10], "the server's LSN and checksum");

@@ -946,8 +946,8 @@ impl<'a, L: Lane> Node<'a, L> {
     #[inline(always)]
     pub fn lanes_with<T: Copy>(&self, slots: Range<usize>, values: &[T], mut each: impl FnMut(L, T)) {
         if self.is_run {
-            let lane = self.lane(0);
-            return values.iter().take(slots.len()).for_each(|value| each(lane, *value));
+            let (lane, count) = (self.lane(0), slots.end.min(self.count).saturating_sub(slots.start));
+            return values.iter().take(count).for_each(|value| each(lane, *value));
         }
         let lanes = self.array(self.start, L::SIZE, slots).chunks_exact(L::SIZE);
         lanes.zip(values).for_each(|(lane, value)| each(L::read(lane, 0), *value));

@@ -93,3 +93,32 @@ impl<L: Lane> Joined<'_, L> {
         repeats
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With and without another entry before, among and behind those of a page of keys that repeat, and of some that do not.
+    #[test]
+    fn what_repeats_is_known() {
+        let geometry = Geometry::choose(LaneKind::U64, 1);
+        for each in [1, 2, 3, 70, 200] {
+            let tail = |row: u64| Tail::new(false, row as u32, 1, false);
+            let entries = (0..200).map(|row| Entry { key: 1 + row / each * 2, tail: tail(row), child: NO_BLOCK });
+            let links = Links { level: 0, left: NO_BLOCK, right: 9, low: Key::MIN, high: Key::MAX };
+            let bytes = u64::build(&geometry, &links, 200, entries).expect("lanes fit");
+            let page = Page::<u64>::open(&bytes, &geometry, 1).expect("a page of the index");
+            let is_right = |joined: Joined<'_, u64>| {
+                let naive: Vec<bool> = repeats(joined.iter().map(|entry| entry.key)).collect();
+                assert!(*joined.repeats() == *naive && joined.len() == naive.len(), "{each} of a key");
+            };
+            is_right(Joined::of(page));
+            for before in 0..=page.entries() {
+                let keys = [before.checked_sub(1), Some(before)].map(|rank| Some(Joined::of(page).get(rank?)?.key));
+                for key in keys.into_iter().flatten().chain([1 + before as u64 / each * 2 - 1]) {
+                    is_right(Joined::of(page).with(before, Entry { key, tail: Tail::MIN, child: NO_BLOCK }));
+                }
+            }
+        }
+    }
+}

@@ -5,13 +5,13 @@ use std::cell::Ref;
 
 use fpbtree_engine::change::{Change, Edit};
 use fpbtree_engine::key::{Key, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, MAX_NODE_ENTRIES, Page, Position, is_link};
+use fpbtree_engine::page::{Entry, Geometry, MAX_NODE_ENTRIES, Page, Position, Ranges, is_link};
 use fpbtree_engine::scan::{Direction, Leaves, Range, RowsOf, Wanted};
 use fpbtree_engine::simd::{self, CACHE_LINE, Simd};
 use fpbtree_engine::store::{NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT};
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::verify::BlockSet;
-use fpbtree_engine::tree::{Manner, Tree, Verdict};
+use fpbtree_engine::tree::{Manner, Tree};
 
 use super::Paged;
 use super::store::PoolStore;
@@ -98,11 +98,33 @@ fn write_ids(_: Simd, (tails, ids): (&[[u8; Tail::SIZE]], &mut [u32; MAX_NODE_EN
     tails.iter().zip(ids).for_each(|(tail, row)| *row = id(Tail::of(*tail)));
 }
 
-/// A page of the tree.
+/// A page of the tree. As much of it is asked for as leaf pages begin with: the pages above them are in the caches.
 #[inline]
 fn open<'a>(pool: &'a mut Pool, geometry: &'a Geometry, block: Block) -> Page<'a, u32> {
-    let bytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+    let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+    bytes[..geometry.front(0)].iter().step_by(CACHE_LINE).for_each(|line| simd::prefetch(line));
     Page::open(bytes, geometry, block).expect(SOUND)
+}
+
+/// The leaf for a key.
+#[inline]
+fn leaf<'a>(pool: &'a mut Pool, geometry: &'a Geometry, key: u32) -> (Block, Page<'a, u32>) {
+    let mut block = ROOT;
+    loop {
+        let page = open(pool, geometry, block);
+        if page.level() == 0 {
+            break;
+        }
+        block = page.child_for(before(key)).expect("the leftmost child has all keys before the others'");
+    }
+    let bytes = pool.page(block).first_chunk().expect("a page of the pool's size");
+    (block, Page::open(bytes, geometry, block).expect(SOUND))
+}
+
+/// Makes a change of one page.
+fn apply(pool: &mut Pool, change: &Change<'_, Block>) {
+    let page = pool.page_mut(change.blocks()[0]).first_chunk_mut().expect("a page of the pool's size");
+    change.apply(0, page, &mut Ranges::whole());
 }
 
 /// The place before all rows of a key.
@@ -136,54 +158,39 @@ impl Paged for DiskFirst {
 }
 
 impl Index for DiskFirst {
-    /// As into a unique index, where an equal key is looked for under the lock that the insertion takes.
+    /// By the engine's pages alone, as [`search`](Index::search) does it, unless the leaf has no room.
     fn insert(&mut self, key: u32, new: u32) -> Option<u32> {
-        let (entry, manner) = (entry(key, new), Manner::filling(self.fill));
-        let mut old = None;
-        let mut look = |tail| {
-            old = Some(id(tail));
-            Verdict::Stop
-        };
-        self.tree().insert_unique((before(key), behind(key)), Some(&entry), manner, &mut look).expect(SOUND);
-        if old.is_some() {
-            self.remove(key);
-            self.tree().insert_entry(&entry, manner).expect(SOUND);
+        let (block, page) = leaf(self.store.pool_mut(), &self.geometry, key);
+        if page.entry(page.lower_bound(before(key))).is_some_and(|entry| entry.key == key) {
+            let old = self.remove(key);
+            self.insert(key, new);
+            return old;
         }
-        old
+        let (entry, mut change) = (entry(key, new), Change::new(block));
+        if !page.is_beyond(entry.key()) && page.insertion(entry.key(), &entry, &mut change) {
+            apply(self.store.pool_mut(), &change);
+        } else {
+            self.tree().insert_entry(&entry, Manner::filling(self.fill)).expect(SOUND);
+        }
+        None
     }
 
-    /// As VACUUM does it, but for one entry; a page without entries stays where it is.
+    /// As VACUUM does it, but for one entry, and by the engine's pages alone; a page without entries stays where it is.
     fn remove(&mut self, key: u32) -> Option<u32> {
-        let tree = self.tree();
-        let leaf = tree.leaf_for(before(key)).expect(SOUND);
-        let page = tree.page(leaf).expect(SOUND);
+        let (block, page) = leaf(self.store.pool_mut(), &self.geometry, key);
         let place = page.lower_bound(before(key));
-        let found = page.entry(place).filter(|entry| entry.key == key).map(|entry| id(entry.tail));
-        if found.is_some() {
-            let removal = Edit::Remove { node: place.node, mask: 1 << place.slot };
-            self.store.commit(&Change::new(leaf).edit(removal));
-        }
-        tree.release(leaf);
-        found
+        let found = page.entry(place).filter(|entry| entry.key == key).map(|entry| id(entry.tail))?;
+        let removal = Edit::Remove { node: place.node, mask: 1 << place.slot };
+        apply(self.store.pool_mut(), &Change::new(block).edit(removal));
+        Some(found)
     }
 
     /// By the engine's pages alone: nobody else changes the tree, so there is nothing to lock or to be checked on arrival.
     #[inline]
     fn search(&mut self, key: u32) -> Option<u32> {
-        let pool = self.store.pool_mut();
-        let front = self.geometry.front(0);
-        let mut block = ROOT;
-        loop {
-            let bytes: &PageBytes = pool.page(block).first_chunk().expect("a page of the pool's size");
-            // As much as leaf pages begin with: the pages above them are in the caches.
-            bytes[..front].iter().step_by(CACHE_LINE).for_each(|line| simd::prefetch(line));
-            let page: Page<'_, u32> = Page::open(bytes, &self.geometry, block).expect(SOUND);
-            if page.level() == 0 {
-                let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
-                return Some(id(found.tail));
-            }
-            block = page.child_for(before(key)).expect("the leftmost child has all keys before the others'");
-        }
+        let (_, page) = leaf(self.store.pool_mut(), &self.geometry, key);
+        let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
+        Some(id(found.tail))
     }
 
     /// By the engine's pages alone, as [`search`](Index::search) does it: a server's scans copy the matches of a page
