@@ -24,27 +24,6 @@ impl Spot {
 }
 
 impl Layout {
-    /// Bytes of a payload behind the tail.
-    #[inline]
-    fn more(&self) -> usize {
-        self.payload - Tail::SIZE
-    }
-
-    /// Bytes at the front of a run: what its entries have in common.
-    #[inline]
-    pub(super) fn head(&self) -> usize {
-        self.lane + self.more()
-    }
-
-    /// The two arrays of a node that starts at a byte: where each begins, and how far its elements are apart.
-    #[inline]
-    pub(super) fn arrays(&self, start: usize, stored: u8) -> [(usize, usize); 2] {
-        match stored & RUN == 0 {
-            true => [(start, self.lane), (start + self.node_payload(), self.payload)],
-            false => [(start, 0), (start + self.head(), Tail::SIZE)],
-        }
-    }
-
     /// Where the parts of the entry in a slot lie.
     pub(super) fn spot(&self, start: usize, stored: u8, slot: usize) -> Spot {
         let [(lanes, lane), (payloads, payload)] = self.arrays(start, stored);
@@ -82,24 +61,6 @@ impl Layout {
         for (from, to, length) in parts {
             bytes[to..to + length].copy_from_slice(&old[from..from + length]);
         }
-    }
-
-    /// Where a node starts. A line number no node can have stands for the first node's.
-    #[inline]
-    pub(super) fn node_start(&self, line: u8) -> usize {
-        let (line, first) = (line as usize, self.first_node_line());
-        let sound = line >= first && line + self.x <= END_LINE;
-        (if sound { line } else { first }) * LINE
-    }
-
-    /// Bytes of a node.
-    pub(super) fn node_size(&self) -> usize {
-        self.x * LINE
-    }
-
-    /// Bytes for nodes and cells.
-    pub(super) fn space(&self) -> usize {
-        edit::SPACE_END - self.first_node_line() * LINE
     }
 
     /// The most nodes beside cells that take so many bytes.

@@ -113,3 +113,56 @@ impl Meta {
         Ok(Meta { shape, geometry, log })
     }
 }
+
+/// How the keys of an index are made of its columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// They fit a lane.
+    Exact(KeyShape),
+    /// They are byte strings.
+    Long(LongShape),
+}
+
+impl Shape {
+    /// The lane that goes with it.
+    pub fn lane_kind(&self) -> LaneKind {
+        match self {
+            Shape::Exact(shape) => shape.lane_kind(),
+            Shape::Long(shape) if shape.has_extra() => LaneKind::PrefixExtra,
+            Shape::Long(_) => LaneKind::Prefix,
+        }
+    }
+
+    /// How many columns make the key.
+    pub fn columns(&self) -> usize {
+        match self {
+            Shape::Exact(shape) => shape.columns().len(),
+            Shape::Long(shape) => shape.digits().len(),
+        }
+    }
+
+    /// Bytes of the columns as stored.
+    fn stored_length(&self) -> usize {
+        match self {
+            Shape::Exact(shape) => KeyShape::COLUMN_BYTES * shape.columns().len(),
+            Shape::Long(shape) => LongShape::COLUMN_BYTES * shape.digits().len(),
+        }
+    }
+
+    fn to_bytes(self, out: &mut [u8]) {
+        match self {
+            Shape::Exact(shape) => {
+                shape.to_bytes(out);
+            }
+            Shape::Long(shape) => shape.to_bytes(out),
+        }
+    }
+
+    fn from_bytes(bytes: &[u8], columns: usize, kind: LaneKind) -> Option<Shape> {
+        let shape = match kind.is_prefix() {
+            false => Shape::Exact(KeyShape::from_bytes(bytes, columns)?),
+            true => Shape::Long(LongShape::from_bytes(bytes, columns, kind == LaneKind::PrefixExtra)?),
+        };
+        (shape.lane_kind() == kind).then_some(shape)
+    }
+}

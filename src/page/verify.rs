@@ -95,8 +95,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
         used(layout.root_counts(), self.nodes());
         for node in 0..self.nodes() {
             let node = self.node(node);
-            used(node.start, if node.is_run { layout.head() } else { node.count * layout.lane });
-            used(node.payload, node.count * node.step);
+            node.arrays().into_iter().for_each(|(start, length)| used(start, length));
         }
         ensure(is_zero(&rest[FIRST_LINE * LINE..self.used_lines() * LINE]), "slots not in use are not zero")
     }
