@@ -29,7 +29,7 @@ fn make(bytes: &mut PageBytes, change: Change<'_, Block>) {
     let mut redone = *bytes;
     read.apply(0, bytes, &mut Ranges::new());
     let (kind, mut part) = (change.kind(), Vec::new());
-    change.encode_part(0, &mut part);
+    change.encode_part(change.kind(), 0, &mut part);
     Part::foresee(kind, &part, &redone);
     let is_redone = match kind.is_insertion() {
         true => Part::redo_insertion(kind, &part, &mut redone),
@@ -410,6 +410,36 @@ fn pages_of_byte_strings() {
         sheet.check();
     }
     assert!(runs > 500 && kinds(&plans).into_iter().all(|count| count > 0), "{runs} runs, {:?}", kinds(&plans));
+}
+
+/// An image is logged as what lies between eight zeroes in a row or more, byte for byte.
+#[test]
+fn images_are_logged_in_stretches() {
+    let mut random = StdRng::seed_from_u64(13);
+    for _ in 0..500 {
+        let mut image = [0; PAGE_SIZE];
+        let (mut at, longest) = (random.random_range(0..100), [3, 20, 200][random.random_range(0..3)]);
+        while at < PAGE_SIZE {
+            let end = (at + random.random_range(1..=longest)).min(PAGE_SIZE);
+            image[at..end].iter_mut().for_each(|byte| *byte = random.random_range(1..=255));
+            at = end + random.random_range(0..=16);
+        }
+        let mut expected = vec![16];
+        let mut from = 0;
+        while let Some(start) = (from..PAGE_SIZE).find(|&at| image[at] != 0) {
+            let is_end = |&end: &usize| image[end..].iter().take(8).all(|&byte| byte == 0);
+            let end = (start + 1..=PAGE_SIZE).find(is_end).expect("the page ends");
+            expected.extend((start as u16).to_le_bytes());
+            expected.extend(((end - start) as u16).to_le_bytes());
+            expected.extend(&image[start..end]);
+            from = end;
+        }
+        expected.extend([0; 4]);
+        let change = Change::new(()).edit(Edit::New(&image));
+        let mut part = Vec::new();
+        change.encode_part(change.kind(), 0, &mut part);
+        assert!(part == expected, "{} bytes instead of {}", part.len(), expected.len());
+    }
 }
 
 /// Every edit goes through the log and back, whatever its arguments.

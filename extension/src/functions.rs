@@ -294,10 +294,10 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
         }
         let opened = Opened::new(index, lock, Privilege::Own);
         let index = Index::of(opened.index);
-        with_keys!(index.shape.lane_kind(), K => {
+        with_keys!(index.kind, K => {
             let mut checker = Checker::<K> {
                 rows: &rows,
-                columns: K::columns(opened.index, &index),
+                columns: K::columns(opened.index),
                 index,
                 store: PgStore::new(opened.index, core::ptr::null_mut()),
                 sound: true,
@@ -458,8 +458,8 @@ pub unsafe extern "C-unwind" fn fpbtree_stats_wrapper(call: FunctionCallInfo) ->
         let opened = Opened::new(index, pg_sys::AccessShareLock, Privilege::Read);
         let index = Index::of(opened.index);
         let store = PgStore::new(opened.index, core::ptr::null_mut());
-        let census = with_keys!(index.shape.lane_kind(), K => {
-            let columns = K::columns(opened.index, &index);
+        let census = with_keys!(index.kind, K => {
+            let columns = K::columns(opened.index);
             store.expect(tree::<K>(&store, &index, &columns).census())
         });
         rows.add(row(&index, &census, store.block_count()));

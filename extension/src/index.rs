@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use fpbtree_engine::key::Tail;
+use fpbtree_engine::key::{KeyShape, LaneKind, Tail};
 use fpbtree_engine::page::{Geometry, LogKind, Meta, Shape};
 use fpbtree_engine::store::{Block, Error, META, Mode, NO_BLOCK, PageStore};
 use pgrx::pg_sys::{self, ItemPointerData, Relation};
@@ -14,8 +14,8 @@ use crate::store::PgStore;
 /// What an index is, as its meta page says.
 #[derive(Clone, Copy)]
 pub struct Index {
-    /// How columns make keys.
-    pub shape: Shape,
+    /// The lanes of its keys.
+    pub kind: LaneKind,
     /// How its pages are laid out.
     pub geometry: Geometry,
     /// How its changes are logged.
@@ -25,6 +25,8 @@ pub struct Index {
 /// What the relation cache keeps of an index.
 struct Cached {
     index: Index,
+    /// How columns make keys: apart, for it is large, and no insertion is to copy it more than once.
+    shape: Shape,
     /// Of an index whose keys are byte strings.
     columns: Option<LongColumns>,
     /// Where this process's last entry went.
@@ -51,6 +53,19 @@ impl Index {
     pub unsafe fn build_id(rel: Relation) -> u64 {
         // SAFETY: as above.
         unsafe { (&raw const (*cached(rel)).index.geometry.build_id).read_unaligned() }
+    }
+
+    /// How the columns of an index make a lane, if its keys are exact lanes.
+    ///
+    /// # Safety
+    /// As [`Index::of`].
+    #[inline]
+    pub unsafe fn key_shape(rel: Relation) -> Option<KeyShape> {
+        // SAFETY: as above; every allocation is aligned enough for a shape.
+        match unsafe { &(*cached(rel)).shape } {
+            Shape::Exact(shape) => Some(*shape),
+            Shape::Long(_) => None,
+        }
     }
 
     /// What is kept of the columns of an index whose keys are byte strings.
@@ -96,16 +111,26 @@ pub unsafe fn likely_leaf(rel: Relation) -> Option<Block> {
 }
 
 /// What is kept of `rel`, at any alignment.
+#[inline]
 unsafe fn cached(rel: Relation) -> *const Cached {
     // SAFETY: `rd_amcache` is null or was put here.
     unsafe {
         if (*rel).rd_amcache.is_null() {
-            let read = read(rel);
-            let memory = pg_sys::MemoryContextAlloc((*rel).rd_indexcxt, size_of::<Cached>());
-            memory.cast::<Cached>().write_unaligned(read);
-            (*rel).rd_amcache = memory;
+            keep(rel);
         }
         (*rel).rd_amcache.cast()
+    }
+}
+
+/// Puts what the meta page says into the relation cache.
+#[cold]
+unsafe fn keep(rel: Relation) {
+    // SAFETY: an open index of ours; memory that lives as long as its entry in the relation cache.
+    unsafe {
+        let read = read(rel);
+        let memory = pg_sys::MemoryContextAlloc((*rel).rd_indexcxt, size_of::<Cached>());
+        memory.cast::<Cached>().write_unaligned(read);
+        (*rel).rd_amcache = memory;
     }
 }
 
@@ -124,7 +149,8 @@ unsafe fn read(rel: Relation) -> Cached {
             store.fail(Error::Corrupt { block: META, what: "meta page describes other columns than the catalogs do" });
         }
         Cached {
-            index: Index { shape: meta.shape, geometry: meta.geometry, log: meta.log },
+            index: Index { kind: shape.lane_kind(), geometry: meta.geometry, log: meta.log },
+            shape,
             columns,
             last_leaf: NO_BLOCK,
             is_likely: false,
@@ -162,8 +188,8 @@ pub unsafe fn levels(rel: Relation) -> c_int {
     unsafe {
         let index = Index::of(rel);
         let store = PgStore::new(rel, core::ptr::null_mut());
-        with_keys!(index.shape.lane_kind(), K => {
-            let columns = K::columns(rel, &index);
+        with_keys!(index.kind, K => {
+            let columns = K::columns(rel);
             c_int::from(store.expect(tree::<K>(&store, &index, &columns).root_level())) + 1
         })
     }

@@ -31,16 +31,33 @@ pub unsafe extern "C-unwind" fn aminsert(
         let checks = check != IndexUniqueCheck::UNIQUE_CHECK_NO;
         if checks && unique::is_checked(rel, nulls) {
             let row = Newcomer { rel, heap, values, nulls, tid: *tid };
-            return with_keys!(index.shape.lane_kind(), K => row.insert::<K>(&index, &store, check, manner));
+            return with_keys!(index.kind, K => row.insert::<K>(&index, &store, check, manner));
         }
         if check != IndexUniqueCheck::UNIQUE_CHECK_EXISTING {
-            with_keys!(index.shape.lane_kind(), K => {
-                let columns = K::columns(rel, &index);
-                let row = K::row(&columns, rel, values, nulls, tid);
-                store.expect(tree::<K>(&store, &index, &columns).insert_entry(&K::entry(&row), manner));
-            });
+            with_keys!(index.kind, K => insert::<K>(rel, &index, &store, (values, nulls, tid), manner));
         }
         // What is not checked is unique.
         checks
+    }
+}
+
+/// Inserts a row's entry.
+///
+/// # Safety
+/// As [`Keyed::row`].
+// Not inlined: byte strings need a large frame, exact lanes do not.
+#[inline(never)]
+unsafe fn insert<K: Keyed>(
+    rel: Relation,
+    index: &Index,
+    store: &PgStore,
+    (values, nulls, tid): (*const Datum, *const bool, pg_sys::ItemPointer),
+    manner: Manner,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let columns = K::columns(rel);
+        let row = K::row(&columns, rel, values, nulls, tid);
+        store.expect(tree::<K>(store, index, &columns).insert_entry(&K::entry(&row), manner));
     }
 }

@@ -32,13 +32,13 @@ pub trait Keyed: Loadable + Scannable {
     ///
     /// # Safety
     /// `rel` is the open index. May raise.
-    unsafe fn columns(rel: Relation, index: &Index) -> Self::Columns;
+    unsafe fn columns(rel: Relation) -> Self::Columns;
 
     /// The same, of an index whose meta page is not there yet.
     ///
     /// # Safety
     /// As [`columns`](Keyed::columns).
-    unsafe fn new_columns(rel: Relation, index: &Index) -> Self::Columns;
+    unsafe fn new_columns(rel: Relation) -> Self::Columns;
 
     /// How keys are compared beyond what their bytes say.
     fn order(columns: &Self::Columns) -> Self::Order<'_>;
@@ -136,16 +136,18 @@ macro_rules! keyed {
             type Columns = KeyShape;
             type Row = ($lane, Tail);
 
-            unsafe fn columns(_rel: Relation, index: &Index) -> KeyShape {
-                match index.shape {
-                    Shape::Exact(shape) => shape,
-                    Shape::Long(_) => unreachable!("lanes of this kind are exact"),
-                }
+            #[inline(always)]
+            unsafe fn columns(rel: Relation) -> KeyShape {
+                // SAFETY: by this function's contract.
+                unsafe { Index::key_shape(rel) }.expect("lanes of this kind are exact")
             }
 
-            unsafe fn new_columns(rel: Relation, index: &Index) -> KeyShape {
+            unsafe fn new_columns(rel: Relation) -> KeyShape {
                 // SAFETY: by this function's contract.
-                unsafe { $lane::columns(rel, index) }
+                match unsafe { column::index_shape(rel) } {
+                    (Shape::Exact(shape), _) => shape,
+                    _ => unreachable!("lanes of this kind are exact"),
+                }
             }
 
             fn order(_columns: &KeyShape) -> Self::Order<'_> {}
@@ -331,7 +333,7 @@ impl Keyed for Long {
     type Columns = LongColumns;
     type Row = LongRow;
 
-    unsafe fn columns(rel: Relation, _index: &Index) -> LongColumns {
+    unsafe fn columns(rel: Relation) -> LongColumns {
         // SAFETY: by this function's contract.
         unsafe {
             let mut columns = Index::long_columns(rel);
@@ -340,7 +342,7 @@ impl Keyed for Long {
         }
     }
 
-    unsafe fn new_columns(rel: Relation, _index: &Index) -> LongColumns {
+    unsafe fn new_columns(rel: Relation) -> LongColumns {
         // SAFETY: by this function's contract.
         unsafe {
             let mut columns = LongColumns::new(rel);

@@ -461,9 +461,7 @@ impl PageStore for PgStore {
         unsafe {
             let parts = &mut *parts;
             let log = server::needs_wal(self.rel).then(|| self.log_kind());
-            if log == Some(LogKind::Own) {
-                wal::prepare(self.rel, change);
-            }
+            let record = (log == Some(LogKind::Own)).then(|| wal::prepare(self.rel, change));
             // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary one by
             // nobody.
             let hot =
@@ -473,11 +471,11 @@ impl PageStore for PgStore {
                 change.blocks().iter().for_each(|&pin| cache.change(build_id, self.block(pin)));
             }
             self.apply(change, (log == Some(LogKind::Generic)).then_some(&mut *parts));
-            let lsn = match log {
-                Some(LogKind::Own) => wal::insert(change),
-                Some(LogKind::Generic) => self.log_generic(change, parts),
+            let lsn = match (record, log) {
+                (Some(kind), _) => wal::insert(change, kind),
+                (None, Some(_)) => self.log_generic(change, parts),
                 // Without a record the LSN advances too: it is how a scan notices that a page changed.
-                None => raw::gistGetFakeLSN(self.rel),
+                (None, None) => raw::gistGetFakeLSN(self.rel),
             };
             for &pin in change.blocks() {
                 server::set_lsn(server::page(pin), lsn);

@@ -60,6 +60,8 @@ impl Newcomer {
     ///
     /// # Safety
     /// Called by `aminsert`, with its arguments. May raise, and waits for other transactions.
+    // Not inlined, as `insert`.
+    #[inline(never)]
     pub unsafe fn insert<K: Keyed>(
         &self,
         index: &Index,
@@ -69,7 +71,7 @@ impl Newcomer {
     ) -> bool {
         // SAFETY: by this function's contract.
         unsafe {
-            let columns = K::columns(self.rel, index);
+            let columns = K::columns(self.rel);
             let row = K::row(&columns, self.rel, self.values, self.nulls, &self.tid);
             let (mut low, mut high) = (K::fresh(), K::fresh());
             K::around(&columns, &row, &mut low, &mut high);

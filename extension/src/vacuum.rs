@@ -48,8 +48,8 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
         let stats = if stats.is_null() { new_stats() } else { stats };
         let Some(is_dead) = callback else { return stats };
         let mut dead = |tail: Tail| is_dead(&mut heap_tid(tail), state);
-        with_keys!(index.shape.lane_kind(), K => {
-            let columns = K::columns(rel, &index);
+        with_keys!(index.kind, K => {
+            let columns = K::columns(rel);
             pass(rel, tree::<K>(&store, &index, &columns), &mut dead, &mut *stats);
         });
         raw::IndexFreeSpaceMapVacuum(rel);
@@ -163,8 +163,8 @@ unsafe fn cut_off_tail(info: &IndexVacuumInfo) -> Block {
     // SAFETY: an open index of ours that VACUUM has locked; the lock is given back, or by the server after an error.
     unsafe {
         let index = Index::of(rel);
-        with_keys!(index.shape.lane_kind(), K => {
-            let columns = K::columns(rel, &index);
+        with_keys!(index.kind, K => {
+            let columns = K::columns(rel);
             let store = PgStore::for_changes(rel, &index);
             let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
             let enough = worth + FileTail::MOST_KEPT as Block;

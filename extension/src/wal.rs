@@ -61,21 +61,23 @@ unsafe impl Sync for Parts {}
 
 static PARTS: Parts = Parts(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS]));
 
-/// Prepares the record of a change of an index that has our own log, for [`insert`]. Raises an error if the server does
-/// not know the resource manager.
+/// Prepares the record of a change of an index that has our own log, for [`insert`], and says of what kind it is. Raises
+/// an error if the server does not know the resource manager.
 ///
 /// # Safety
 /// `rel` is open. May raise.
-pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) {
+pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) -> Kind {
     if !IS_REGISTERED.load(Ordering::Relaxed) {
         refuse(rel);
     }
     // SAFETY: this one thread's, and nothing in here comes back to this function.
     let parts = unsafe { &mut *PARTS.0.get() };
+    let kind = change.kind();
     for (index, part) in parts.iter_mut().enumerate().take(change.blocks().len()) {
         part.clear();
-        change.encode_part(index, part);
+        change.encode_part(kind, index, part);
     }
+    kind
 }
 
 /// Whether changes of an index with this log can be made here.
@@ -97,13 +99,14 @@ fn refuse(rel: Relation) -> ! {
 ///
 /// # Safety
 /// Inside the critical section in which the change was made; its pages are locked.
-pub unsafe fn insert(change: &Change<'_, Buffer>) -> XLogRecPtr {
+pub unsafe fn insert(change: &Change<'_, Buffer>, kind: Kind) -> XLogRecPtr {
     // SAFETY: by this function's contract; the parts stay as they are until the record is inserted.
     unsafe {
         let parts = &*PARTS.0.get();
         raw::XLogBeginInsert();
         for (index, (&pin, part)) in change.blocks().iter().zip(parts).enumerate() {
             let flags = match () {
+                () if kind.is_insertion() => pg_sys::REGBUF_STANDARD,
                 () if change.makes_page(index) => pg_sys::REGBUF_WILL_INIT,
                 // Redo has to know what it waits for, even if the record has the whole page besides.
                 () if change.takes_entries_away(index) => pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_KEEP_DATA,
@@ -112,7 +115,7 @@ pub unsafe fn insert(change: &Change<'_, Buffer>) -> XLogRecPtr {
             raw::XLogRegisterBuffer(index as u8, pin, flags as u8);
             raw::XLogRegisterBufData(index as u8, part.as_ptr().cast(), part.len() as u32);
         }
-        raw::XLogInsert(MANAGER, (change.kind() as u8) << KIND_SHIFT)
+        raw::XLogInsert(MANAGER, (kind as u8) << KIND_SHIFT)
     }
 }
 

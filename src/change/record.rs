@@ -98,17 +98,14 @@ impl<P: Copy> Change<'_, P> {
         self.edits(index).any(takes_entries_away)
     }
 
-    /// Appends the `index`-th page's part of the record to `out`.
-    pub fn encode_part(&self, index: usize, out: &mut Vec<u8>) {
-        if let Some(size) = self.kind().lane() {
-            if let Some(Edit::Insert { place, lane, tail, .. }) = self.edits(index).next() {
-                out.extend([place.node, place.slot]);
-                out.extend(&lane.to_le_bytes()[..size]);
-                put_tail(out, *tail);
+    /// Appends the `index`-th page's part of the record, which is of this [`kind`](Change::kind), to `out`.
+    pub fn encode_part(&self, kind: Kind, index: usize, out: &mut Vec<u8>) {
+        match (kind.lane(), self.edits.as_slice()) {
+            (Some(size), [(_, Edit::Insert { place, lane, tail, .. })]) => {
+                put_insertion(out, size, *place, *lane, *tail)
             }
-            return;
+            _ => self.edits(index).for_each(|edit| put_edit(out, edit)),
         }
-        self.edits(index).for_each(|edit| put_edit(out, edit));
     }
 
     /// Appends the whole change to `out`; `block` says which block a page is.
@@ -117,7 +114,7 @@ impl<P: Copy> Change<'_, P> {
         for (index, &page) in self.blocks().iter().enumerate() {
             out.extend(block(page).to_le_bytes());
             let mut part = Vec::new();
-            self.encode_part(index, &mut part);
+            self.encode_part(self.kind(), index, &mut part);
             out.extend((part.len() as u16).to_le_bytes());
             out.extend(part);
         }
@@ -250,6 +247,16 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
     }
 }
 
+/// The place, as many bytes of the lane as this, and the tail.
+#[inline]
+fn put_insertion(out: &mut Vec<u8>, lane_size: usize, place: Position, lane: u128, tail: Tail) {
+    let mut part = [0; 2 + 16 + Tail::SIZE];
+    part[..2].copy_from_slice(&[place.node, place.slot]);
+    part[2..18].copy_from_slice(&lane.to_le_bytes());
+    part[2 + lane_size..][..Tail::SIZE].copy_from_slice(&tail.raw().to_le_bytes()[..Tail::SIZE]);
+    out.extend_from_slice(&part[..2 + lane_size + Tail::SIZE]);
+}
+
 /// As many bytes as the number has, after their count.
 fn put_number(out: &mut Vec<u8>, number: u128) {
     let length = 16 - number.leading_zeros() as usize / 8;
@@ -273,10 +280,10 @@ const WORTHWHILE: usize = 8;
 /// empty one.
 fn put_image(out: &mut Vec<u8>, image: &PageBytes) {
     let mut at = 0;
-    while let Some(start) = image[at..].iter().position(|&byte| byte != 0).map(|zeroes| at + zeroes) {
+    while let Some(start) = next_used(image, at) {
         let mut end = start;
-        while let Some(next) = image[end..].iter().take(WORTHWHILE).position(|&byte| byte != 0) {
-            end += next + 1;
+        while let Some(next) = used_in_reach(image, end) {
+            end = next + 1;
         }
         out.extend((start as u16).to_le_bytes());
         out.extend(((end - start) as u16).to_le_bytes());
@@ -284,6 +291,31 @@ fn put_image(out: &mut Vec<u8>, image: &PageBytes) {
         at = end;
     }
     out.extend([0; 4]);
+}
+
+/// The first byte from `at` on that is not zero.
+fn next_used(image: &PageBytes, mut at: usize) -> Option<usize> {
+    while !at.is_multiple_of(WORTHWHILE) {
+        if *image.get(at)? != 0 {
+            return Some(at);
+        }
+        at += 1;
+    }
+    let (words, _) = image.as_chunks::<WORTHWHILE>();
+    let word = words[at / WORTHWHILE..].iter().position(|word| *word != [0; WORTHWHILE])?;
+    let place = words[at / WORTHWHILE + word].iter().position(|&byte| byte != 0)?;
+    Some((at / WORTHWHILE + word) * WORTHWHILE + place)
+}
+
+/// The last byte that is not zero of those from `at` on that it is not worthwhile to leave out zeroes before.
+fn used_in_reach(image: &PageBytes, at: usize) -> Option<usize> {
+    let reach = &image[at..];
+    let word = reach.first_chunk().copied().unwrap_or_else(|| {
+        let mut word = [0; WORTHWHILE];
+        word[..reach.len()].copy_from_slice(reach);
+        word
+    });
+    u64::from_le_bytes(word).checked_ilog2().map(|bit| at + bit as usize / 8)
 }
 
 /// What happens to one page, read back from a log. It owns what its edits point to.

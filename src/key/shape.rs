@@ -191,7 +191,7 @@ impl Column {
 }
 
 /// A column's bits in a lane.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot {
     /// How far up its lowest bit is.
     pub shift: u32,
@@ -218,7 +218,8 @@ pub struct Packed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyShape {
     columns: [Column; Self::MAX_COLUMNS],
-    slots: [Slot; Self::MAX_COLUMNS],
+    /// The `shift` and `width` of their slots.
+    slots: [[u8; 2]; Self::MAX_COLUMNS],
     count: u8,
     kind: LaneKind,
 }
@@ -240,7 +241,7 @@ impl KeyShape {
         let filler = *columns.first()?;
         let mut shape = KeyShape {
             columns: [filler; Self::MAX_COLUMNS],
-            slots: [Slot::default(); Self::MAX_COLUMNS],
+            slots: [[0; 2]; Self::MAX_COLUMNS],
             count: columns.len() as u8,
             kind,
         };
@@ -249,7 +250,7 @@ impl KeyShape {
         for (slot, column) in shape.slots.iter_mut().zip(columns) {
             let width = width(column, several);
             shift -= width;
-            *slot = Slot { shift, width };
+            *slot = [shift as u8, width as u8];
         }
         Some(shape)
     }
@@ -287,7 +288,7 @@ impl KeyShape {
                 }
                 None => self.null_place_of(c),
             };
-            packed.lane |= place << self.slots[c].shift;
+            packed.lane |= place << self.slot(c).shift;
         }
         packed
     }
@@ -309,7 +310,7 @@ impl KeyShape {
     #[inline]
     pub fn unpack(&self, lane: u128, tail: Tail, c: usize) -> Option<u128> {
         let column = &self.columns()[c];
-        let place = lane >> self.slots[c].shift;
+        let place = lane >> self.slot(c).shift;
         let bits = column.ty.bits();
         let null = if self.count == 1 {
             tail.rank() == self.null_rank()
@@ -324,7 +325,8 @@ impl KeyShape {
     #[inline]
     pub fn slot(&self, c: usize) -> Slot {
         debug_assert!(c < self.count as usize);
-        self.slots[c]
+        let [shift, width] = self.slots[c].map(u32::from);
+        Slot { shift, width }
     }
 
     /// What column `c` has in its slot for a field that is not NULL: turned over for DESC, under its null bit if there

@@ -222,6 +222,15 @@ impl<'a> PageMut<'a> {
         self.write(at, &[value]);
     }
 
+    /// Of known lengths, which are copied faster.
+    fn write_lane(&mut self, at: usize, lane: u128) {
+        match self.layout.lane {
+            4 => self.write(at, &(lane as u32).to_le_bytes()),
+            8 => self.write(at, &(lane as u64).to_le_bytes()),
+            _ => self.write(at, &lane.to_le_bytes()),
+        }
+    }
+
     /// Sets how many entries a node has; slots that it gives up become zero, so that damage to them shows. A run without
     /// entries is one no more.
     fn set_count(&mut self, node: usize, count: usize) {
@@ -234,6 +243,11 @@ impl<'a> PageMut<'a> {
         if flag != 0 && count == 0 {
             self.clear(self.start(node), self.layout.head());
         }
+        self.store_count(node, count);
+    }
+
+    fn store_count(&mut self, node: usize, count: usize) {
+        let flag = self.stored_count(node) & RUN;
         self.set_byte(self.layout.root_counts() + node, if count == 0 { 0 } else { count as u8 | flag });
     }
 
@@ -282,8 +296,7 @@ impl<'a> PageMut<'a> {
     fn add_node(&mut self, node: usize, separator: u128) {
         let (nodes, line) = (self.nodes(), self.lines());
         self.shift_root(node, node + 1, nodes - node);
-        let lane = separator.to_le_bytes();
-        self.write(self.layout.root_lanes() + node * self.layout.lane, &lane[..self.layout.lane]);
+        self.write_lane(self.layout.root_lanes() + node * self.layout.lane, separator);
         self.set_byte(self.layout.root_lines() + node, line as u8);
         self.set_byte(self.layout.root_counts() + node, 0);
         self.clear(line * LINE, self.layout.x * LINE);
@@ -320,18 +333,20 @@ impl<'a> PageMut<'a> {
             Cell::New { rest, extra } => self.add_cell(rest, extra),
         };
         let count = self.count(node);
-        self.shift(node, slot, slot + 1, count - slot);
+        if slot < count {
+            self.shift(node, slot, slot + 1, count - slot);
+        }
         let spot = self.layout.spot(self.start(node), self.stored_count(node), slot);
         if self.is_run(node) {
             // All but the tail is there.
             tail.write(self.bytes, spot.tail);
             self.ranges.add(spot.tail, Tail::SIZE);
         } else {
-            self.write(spot.lane, &lane.to_le_bytes()[..self.layout.lane]);
+            self.write_lane(spot.lane, lane);
             write_payload(self.bytes, &self.layout, spot, tail, child, cell);
             self.ranges.add(spot.tail, self.layout.payload);
         }
-        self.set_count(node, count + 1);
+        self.store_count(node, count + 1);
         if slot == 0 && node > 0 && lane < self.lane(self.separator_at(node)) {
             self.copy_separator(node);
         }
@@ -388,6 +403,8 @@ impl<'a> PageMut<'a> {
     }
 
     /// Makes a run of a node whose entries differ in their tails alone.
+    // Not inlined: a whole page lies in its frame, and nearly all edits do without.
+    #[inline(never)]
     pub fn compact(&mut self, node: u8) {
         let node = node as usize;
         let (old, start, stored) = (*self.bytes, self.start(node), self.stored_count(node));
@@ -415,6 +432,8 @@ impl<'a> PageMut<'a> {
 
     /// Distributes the entries anew, as runs and spread over the nodes that there is room for, and closes the gaps between
     /// cells: so that there is room for another of so many bytes.
+    // Not inlined, as `compact`.
+    #[inline(never)]
     pub fn repack(&mut self, cell: u16) {
         let (old, layout) = (*self.bytes, self.layout);
         // The change was planned, so it is possible unless it is applied to another page.
@@ -427,6 +446,8 @@ impl<'a> PageMut<'a> {
     }
 
     /// Keeps the first entries, distributed as a new page's would be, and takes another right sibling and high fence.
+    // Not inlined, as `compact`.
+    #[inline(never)]
     pub fn halve(&mut self, keep: u16, right: Block, high: Key<u128>) {
         let (old, layout) = (*self.bytes, self.layout);
         let Some(arrangement) = arrange::part(&old, &layout, 0..keep.into(), old[at::LEVEL] == 0) else { return };

@@ -139,6 +139,8 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
 
     /// Puts the root's entries into two new pages and makes it their parent, one level up. The root comes exclusively
     /// locked; its lock and pin are given back.
+    // Not inlined: whole pages lie in its frame, and nearly all insertions do without.
+    #[inline(never)]
     pub(super) fn grow_root(&self, root: S::Pin) -> Result<()> {
         let page = self.page(root)?;
         let entries = Joined::of(page);
@@ -190,6 +192,8 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
 
     /// Splits a page that is not the root, with the new entry in one of the halves, then tells the parent. `pin` and
     /// `below` come exclusively locked; all locks and pins are given back.
+    // Not inlined, as `grow_root`.
+    #[inline(never)]
     fn split(&self, pin: S::Pin, entry: &Entry<'_, K>, below: Option<S::Pin>, fill: usize) -> Result<()> {
         let page = self.page(pin)?;
         let (block, level) = (self.store.block(pin), page.level());

@@ -85,9 +85,9 @@ impl<K: Sorted> Collector<K> {
     ///
     /// # Safety
     /// `rel` is the open index; as [`Sort`] says.
-    unsafe fn new(rel: Relation, index: &Index, memory: usize, files: Files) -> Self {
+    unsafe fn new(rel: Relation, memory: usize, files: Files) -> Self {
         // SAFETY: by this function's contract.
-        unsafe { Collector { columns: K::new_columns(rel, index), sorter: K::Sorter::new(memory, files) } }
+        unsafe { Collector { columns: K::new_columns(rel), sorter: K::Sorter::new(memory, files) } }
     }
 
     /// Collects the entries of a table, or of a share in a scan of it.
@@ -123,7 +123,7 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
             warn_of_conflict_clauses(heap, rel);
         }
         let target = Target { heap, rel, info };
-        let scanned = with_keys!(index.shape.lane_kind(), K => build::<K>(target, index));
+        let scanned = with_keys!(index.kind, K => build::<K>(target, index));
         let result: *mut IndexBuildResult = raw::palloc0(size_of::<IndexBuildResult>()).cast();
         (*result).heap_tuples = scanned.heap_tuples;
         (*result).index_tuples = scanned.entries as f64;
@@ -153,8 +153,8 @@ pub unsafe extern "C-unwind" fn ambuildempty(rel: Relation) {
     // SAFETY: called by the server, with an index that has no init fork yet. Meta page first, then the root.
     unsafe {
         let index = new_index(rel);
-        server::add_init_page(rel, &meta(&index));
-        with_keys!(index.shape.lane_kind(), K => add_empty_root::<K>(rel, &index));
+        server::add_init_page(rel, &meta(rel, &index));
+        with_keys!(index.kind, K => add_empty_root::<K>(rel, &index));
     }
 }
 
@@ -162,7 +162,7 @@ pub unsafe extern "C-unwind" fn ambuildempty(rel: Relation) {
 unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
     // SAFETY: as `ambuildempty`.
     unsafe {
-        let columns = K::new_columns(rel, index);
+        let columns = K::new_columns(rel);
         let write = &mut |_: Block, page: &PageBytes| server::add_init_page(rel, page);
         new_loader::<K>(100).finish(&index.geometry, K::order(&columns), write);
     }
@@ -177,12 +177,16 @@ unsafe fn new_index(rel: Relation) -> Index {
         if !pg_sys::pg_strong_random(id.as_mut_ptr().cast(), id.len()) {
             server::raise(ERRCODE_INTERNAL_ERROR, format_args!("could not draw a random build id"), None, None);
         }
-        Index { shape, geometry: Geometry::choose(shape.lane_kind(), u64::from_ne_bytes(id)), log: wal::kind_of_new() }
+        let kind = shape.lane_kind();
+        Index { kind, geometry: Geometry::choose(kind, u64::from_ne_bytes(id)), log: wal::kind_of_new() }
     }
 }
 
-fn meta(index: &Index) -> PageBytes {
-    Meta { shape: index.shape, geometry: index.geometry, log: index.log }.page()
+/// The meta page of a new index.
+unsafe fn meta(rel: Relation, index: &Index) -> PageBytes {
+    // SAFETY: an open index of ours.
+    let (shape, _) = unsafe { column::index_shape(rel) };
+    Meta { shape, geometry: index.geometry, log: index.log }.page()
 }
 
 /// A loader in the current memory context.
@@ -209,7 +213,7 @@ unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
         progress(PHASE_SCAN);
         let team = Team::call(target, &index);
-        let mut collector = Collector::<K>::new(target.rel, &index, room, Files::Own);
+        let mut collector = Collector::<K>::new(target.rel, room, Files::Own);
         let scanned = match &team {
             Some(team) => team.work(target, room, &mut collector),
             None => collector.scan(target, None, true),
@@ -238,7 +242,7 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
         let order = K::order(columns);
         let loader = new_loader::<K>(options::fillfactor(rel) as usize);
         let mut file = WholeFile::begin(rel);
-        file.write(META, &meta(index));
+        file.write(META, &meta(rel, index));
         let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
         let mut loaded = 0u64;
         collector.sorter.drain(order, |entry| {

@@ -161,7 +161,7 @@ impl Workplace {
         // this frame and owns no destructor.
         unsafe {
             let files = Files::Left(self.shelf(participant));
-            let mut collector = Collector::<K>::new(target.rel, &(*self.shared).index, room, files);
+            let mut collector = Collector::<K>::new(target.rel, room, files);
             let scan = raw::table_beginscan_parallel(target.heap, self.scan);
             let scanned = collector.scan(target, Some(scan), progress);
             let runs = collector.sorter.leave(K::order(&collector.columns));
@@ -475,7 +475,7 @@ pub unsafe extern "C-unwind" fn fpbtree_build_main(segment: *mut dsm_segment, to
         let worker = pg_sys::ParallelWorkerNumber as usize;
         let room = pg_sys::maintenance_work_mem as usize * 1024 / shared.participants;
         let target = Target { heap, rel, info };
-        with_keys!(shared.index.shape.lane_kind(), K => {
+        with_keys!(shared.index.kind, K => {
             work.take_part::<K>(worker, target, room, false);
             parts::help::<K>(&work, target, room);
         });

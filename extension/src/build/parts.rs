@@ -109,7 +109,7 @@ pub(super) unsafe fn help<K: Sorted>(work: &Workplace, target: Target, room: usi
     // SAFETY: by this function's contract.
     unsafe {
         if work.is_divided() {
-            let mut collector = Collector::<K>::new(target.rel, &(*work.shared).index, room, Files::Own);
+            let mut collector = Collector::<K>::new(target.rel, room, Files::Own);
             work.take_over::<K>(&mut collector.sorter);
             load_parts(work, target, &mut collector, false);
             collector.sorter.close();
@@ -350,7 +350,7 @@ unsafe fn join<K: Sorted>(work: &Workplace, target: Target, Collector { columns,
             raw::RecordFreeIndexPage(rel, block);
         }
         let Upper { mut file, .. } = writer;
-        file.write(META, &meta(index));
+        file.write(META, &meta(rel, index));
         log(rel, Piece { next: META, end: first_leaf(parts.len()) });
         parts.iter().for_each(|part| log(rel, part.spare));
         log(rel, Piece { next: behind, end: file.blocks });

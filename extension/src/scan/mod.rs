@@ -176,7 +176,7 @@ pub unsafe extern "C-unwind" fn ambeginscan(rel: Relation, keys: c_int, order_by
     unsafe {
         let scan = pg_sys::RelationGetIndexScan(rel, keys, order_bys);
         let index = Index::of(rel);
-        with_keys!(index.shape.lane_kind(), K => begin::<K>(scan, index));
+        with_keys!(index.kind, K => begin::<K>(scan, index));
         (*scan).xs_itupdesc = (*rel).rd_att;
         scan
     }
@@ -188,9 +188,9 @@ unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
         let state: *mut State<K> = allocate(context, 1, true);
         (&raw mut (*state).context).write(context);
-        (&raw mut (*state).kind).write(index.shape.lane_kind());
+        (&raw mut (*state).kind).write(index.kind);
         (&raw mut (*state).index).write(index);
-        (&raw mut (*state).columns).write(K::columns(rel, &index));
+        (&raw mut (*state).columns).write(K::columns(rel));
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
