@@ -420,7 +420,8 @@ unsafe extern "C-unwind" fn find<K: Keyed>(
     // SAFETY: called by the heap scan, with the checker.
     unsafe {
         let checker = &mut *state.cast::<Checker<'_, K>>();
-        let row = K::row(&checker.columns, rel, values, nulls, tid);
+        let mut row = K::new_row();
+        K::put_row(&checker.columns, rel, values, nulls, tid, &mut row);
         let entry = K::entry(&row);
         let tree = tree::<K>(&checker.store, &checker.index, &checker.columns);
         let key = K::key_of(&entry, tree.order());

@@ -57,7 +57,8 @@ unsafe fn insert<K: Keyed>(
     // SAFETY: by this function's contract.
     unsafe {
         let columns = K::columns(rel);
-        let row = K::row(&columns, rel, values, nulls, tid);
+        let mut row = K::new_row();
+        K::put_row(&columns, rel, values, nulls, tid, &mut row);
         store.expect(tree::<K>(store, index, &columns).insert_entry(&K::entry(&row), manner));
     }
 }

@@ -43,18 +43,22 @@ pub trait Keyed: Loadable + Scannable {
     /// How keys are compared beyond what their bytes say.
     fn order(columns: &Self::Columns) -> Self::Order<'_>;
 
-    /// A row's entry-to-be.
+    /// Room for a row's entry-to-be.
+    fn new_row() -> Self::Row;
+
+    /// Makes a row's entry-to-be, in place: it may be large.
     ///
     /// # Safety
     /// `rel` is the open index, `values` and `nulls` have an element for each of its columns, `tid` is the row's. May
     /// raise: the caller's frames own no destructors.
-    unsafe fn row(
+    unsafe fn put_row(
         columns: &Self::Columns,
         rel: Relation,
         values: *const Datum,
         nulls: *const bool,
         tid: *const ItemPointerData,
-    ) -> Self::Row;
+        row: &mut Self::Row,
+    );
 
     /// The entry of a row.
     fn entry(row: &Self::Row) -> Entry<'_, Self>;
@@ -152,13 +156,19 @@ macro_rules! keyed {
 
             fn order(_columns: &KeyShape) -> Self::Order<'_> {}
 
-            unsafe fn row(
+            #[inline(always)]
+            fn new_row() -> ($lane, Tail) {
+                (0, Tail::MIN)
+            }
+
+            unsafe fn put_row(
                 shape: &KeyShape,
                 rel: Relation,
                 values: *const Datum,
                 nulls: *const bool,
                 tid: *const ItemPointerData,
-            ) -> ($lane, Tail) {
+                row: &mut ($lane, Tail),
+            ) {
                 let columns = shape.columns();
                 // SAFETY: the server gives a value and a null flag for each column; a value that is not NULL is of the
                 // column's type.
@@ -171,7 +181,7 @@ macro_rules! keyed {
                     shape.pack(&images[..columns.len()])
                 };
                 // SAFETY: by this function's contract.
-                ($lane::from_u128(packed.lane), unsafe { tail(rel, packed.rank, packed.negative, tid) })
+                *row = ($lane::from_u128(packed.lane), unsafe { tail(rel, packed.rank, packed.negative, tid) });
             }
 
             fn entry(row: &($lane, Tail)) -> Entry<'_, $lane> {
@@ -355,15 +365,21 @@ impl Keyed for Long {
         columns.shape.is_opaque().then_some(LongOrder { shape: &columns.shape, columns })
     }
 
-    unsafe fn row(
+    #[inline(always)]
+    fn new_row() -> LongRow {
+        LongRow { digits: Buffer::new(), normal: 0, extra: Buffer::new(), tail: Tail::MIN }
+    }
+
+    unsafe fn put_row(
         columns: &LongColumns,
         rel: Relation,
         values: *const Datum,
         nulls: *const bool,
         tid: *const ItemPointerData,
-    ) -> LongRow {
-        // It is large: it is made where it is returned.
-        let mut row = LongRow { digits: Buffer::new(), normal: 0, extra: Buffer::new(), tail: Tail::MIN };
+        row: &mut LongRow,
+    ) {
+        row.digits.clear();
+        row.extra.clear();
         let mut rest = Buffer::<MOST_KEY>::new();
         // SAFETY: by this function's contract.
         unsafe {
@@ -386,7 +402,6 @@ impl Keyed for Long {
             }
             row.tail = tail(rel, false, false, tid);
         }
-        row
     }
 
     fn entry(row: &LongRow) -> Entry<'_, Long> {

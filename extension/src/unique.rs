@@ -72,7 +72,8 @@ impl Newcomer {
         // SAFETY: by this function's contract.
         unsafe {
             let columns = K::columns(self.rel);
-            let row = K::row(&columns, self.rel, self.values, self.nulls, &self.tid);
+            let mut row = K::new_row();
+            K::put_row(&columns, self.rel, self.values, self.nulls, &self.tid, &mut row);
             let (mut low, mut high) = (K::fresh(), K::fresh());
             K::around(&columns, &row, &mut low, &mut high);
             let tree = tree::<K>(store, index, &columns);

@@ -91,6 +91,18 @@ impl<const N: usize> Buffer<N> {
         }
         self.len = self.len.saturating_add(bytes.len());
     }
+
+    /// The same of so few bytes that a call would take longer than to write them.
+    #[inline]
+    fn put_array<const M: usize>(&mut self, bytes: [u8; M], flip: u8) {
+        match self.bytes.get_mut(self.len..).and_then(|room| room.first_chunk_mut()) {
+            Some(room) => {
+                *room = bytes.map(|byte| MaybeUninit::new(byte ^ flip));
+                self.len += M;
+            }
+            None => self.put_flipped(&bytes, flip),
+        }
+    }
 }
 
 impl<const N: usize> Default for Buffer<N> {
@@ -238,14 +250,19 @@ impl<const N: usize> Sink<'_, N> {
         self.buffer.put_flipped(bytes, self.flip);
     }
 
+    #[inline]
+    fn put_array<const M: usize>(&mut self, bytes: [u8; M]) {
+        self.buffer.put_array(bytes, self.flip);
+    }
+
     fn put_escaped(&mut self, bytes: &[u8]) {
         for (i, run) in bytes.split(|byte| *byte == 0).enumerate() {
             if i > 0 {
-                self.put(&[0, ESCAPED_ZERO]);
+                self.put_array([0, ESCAPED_ZERO]);
             }
             self.put(run);
         }
-        self.put(&[0, END]);
+        self.put_array([0, END]);
     }
 
     fn put_decimal(&mut self, decimal: Decimal, digits: &[[u8; 2]]) {
@@ -253,7 +270,7 @@ impl<const N: usize> Sink<'_, N> {
         let trailing = digits[leading..].iter().rev().take_while(|digit| **digit == [0; 2]).count();
         let digits = &digits[leading..digits.len() - trailing];
         let class = if decimal.class.has_digits() && digits.is_empty() { DecimalClass::Zero } else { decimal.class };
-        self.put(&[class as u8]);
+        self.put_array([class as u8]);
         if !class.has_digits() {
             return;
         }
@@ -261,11 +278,11 @@ impl<const N: usize> Sink<'_, N> {
             self.flip = !self.flip;
         }
         let weight = decimal.weight.saturating_sub(leading as i32);
-        self.put(&biased(weight).to_be_bytes());
+        self.put_array(biased(weight).to_be_bytes());
         for digit in digits {
-            self.put(&(u16::from_ne_bytes(*digit).min(BASE - 1) + FIRST_DIGIT).to_be_bytes());
+            self.put_array((u16::from_ne_bytes(*digit).min(BASE - 1) + FIRST_DIGIT).to_be_bytes());
         }
-        self.put(&[0]);
+        self.put_array([0]);
     }
 }
 
@@ -474,7 +491,7 @@ impl DigitShape {
     pub fn put_text<const N: usize>(&self, text: &[u8], buffer: &mut Buffer<N>) {
         let mut sink = self.sink(buffer);
         sink.put(text);
-        sink.put(&[0]);
+        sink.put_array([0]);
     }
 
     /// Puts bytes ([`DigitKind::Bytes`]).
@@ -486,7 +503,7 @@ impl DigitShape {
     pub fn put_bits<const N: usize>(&self, bytes: &[u8], bits: usize, buffer: &mut Buffer<N>) {
         let mut sink = self.sink(buffer);
         sink.put_escaped(bytes);
-        sink.put(&[bits_in_last_byte(bits)]);
+        sink.put_array([bits_in_last_byte(bits)]);
     }
 
     /// Puts a number ([`DigitKind::Numeric`]). Zeros before and behind the other digits make no difference.

@@ -294,7 +294,8 @@ unsafe extern "C-unwind" fn collect<K: Sorted>(
     // SAFETY: called by the heap scan, with what `build` gave it.
     unsafe {
         let collector = &mut *state.cast::<Collector<K>>();
-        let row = K::row(&collector.columns, rel, values, nulls, tid);
+        let mut row = K::new_row();
+        K::put_row(&collector.columns, rel, values, nulls, tid, &mut row);
         let entry = K::entry(&row);
         let dead = if alive { 0 } else { Tail::DEAD.into() };
         let entry = Entry { tail: Tail::from_raw(entry.tail.raw() | dead), ..entry };
