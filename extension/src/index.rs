@@ -35,6 +35,9 @@ struct Cached {
     is_likely: bool,
 }
 
+// So the server aligns what it allocates.
+const _: () = assert!(align_of::<Cached>() <= pg_sys::MAXIMUM_ALIGNOF as usize);
+
 impl Index {
     /// What the meta page of `rel` says, read once and then kept in the relation cache: the server drops it there when
     /// the index changes.
@@ -43,7 +46,7 @@ impl Index {
     /// `rel` is an open index of ours. May raise.
     pub unsafe fn of(rel: Relation) -> Index {
         // SAFETY: `cached` gives what is there now; it is copied before anything can drop it.
-        unsafe { (&raw const (*cached(rel)).index).read_unaligned() }
+        unsafe { (*cached(rel)).index }
     }
 
     /// What the pages of `rel` are known by.
@@ -52,7 +55,7 @@ impl Index {
     /// As [`Index::of`].
     pub unsafe fn build_id(rel: Relation) -> u64 {
         // SAFETY: as above.
-        unsafe { (&raw const (*cached(rel)).index.geometry.build_id).read_unaligned() }
+        unsafe { (*cached(rel)).index.geometry.build_id }
     }
 
     /// How the columns of an index make a lane, if its keys are exact lanes.
@@ -61,7 +64,7 @@ impl Index {
     /// As [`Index::of`].
     #[inline]
     pub unsafe fn key_shape(rel: Relation) -> Option<KeyShape> {
-        // SAFETY: as above; every allocation is aligned enough for a shape.
+        // SAFETY: as above.
         match unsafe { &(*cached(rel)).shape } {
             Shape::Exact(shape) => Some(*shape),
             Shape::Long(_) => None,
@@ -74,8 +77,8 @@ impl Index {
     /// As [`Index::of`], and the index is such a one. May raise.
     pub unsafe fn long_columns(rel: Relation) -> LongColumns {
         // SAFETY: as above.
-        let columns = unsafe { (&raw const (*cached(rel)).columns).read_unaligned() };
-        columns.expect("an index with prefix lanes")
+        let columns = unsafe { &(*cached(rel)).columns };
+        columns.as_ref().expect("an index with prefix lanes").clone()
     }
 }
 
@@ -89,9 +92,8 @@ pub unsafe fn note_leaf(rel: Relation, block: Block) {
     unsafe {
         let cached: *mut Cached = (*rel).rd_amcache.cast();
         if !cached.is_null() {
-            let before = (&raw const (*cached).last_leaf).read_unaligned();
-            (&raw mut (*cached).is_likely).write_unaligned(before == block);
-            (&raw mut (*cached).last_leaf).write_unaligned(block);
+            (*cached).is_likely = (*cached).last_leaf == block;
+            (*cached).last_leaf = block;
         }
     }
 }
@@ -105,12 +107,11 @@ pub unsafe fn likely_leaf(rel: Relation) -> Option<Block> {
     // SAFETY: `rd_amcache` is null or was put here.
     unsafe {
         let cached: *const Cached = (*rel).rd_amcache.cast();
-        let is_likely = !cached.is_null() && (&raw const (*cached).is_likely).read_unaligned();
-        is_likely.then(|| (&raw const (*cached).last_leaf).read_unaligned())
+        (!cached.is_null() && (*cached).is_likely).then(|| (*cached).last_leaf)
     }
 }
 
-/// What is kept of `rel`, at any alignment.
+/// What is kept of `rel`.
 #[inline]
 unsafe fn cached(rel: Relation) -> *const Cached {
     // SAFETY: `rd_amcache` is null or was put here.
@@ -129,7 +130,7 @@ unsafe fn keep(rel: Relation) {
     unsafe {
         let read = read(rel);
         let memory = pg_sys::MemoryContextAlloc((*rel).rd_indexcxt, size_of::<Cached>());
-        memory.cast::<Cached>().write_unaligned(read);
+        memory.cast::<Cached>().write(read);
         (*rel).rd_amcache = memory;
     }
 }

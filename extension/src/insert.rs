@@ -44,7 +44,7 @@ pub unsafe extern "C-unwind" fn aminsert(
 /// Inserts a row's entry.
 ///
 /// # Safety
-/// As [`Keyed::row`].
+/// As [`Keyed::put_row`].
 // Not inlined: byte strings need a large frame, exact lanes do not.
 #[inline(never)]
 unsafe fn insert<K: Keyed>(

@@ -60,7 +60,7 @@ impl Newcomer {
     ///
     /// # Safety
     /// Called by `aminsert`, with its arguments. May raise, and waits for other transactions.
-    // Not inlined, as `insert`.
+    // Not inlined, as `insert::insert`.
     #[inline(never)]
     pub unsafe fn insert<K: Keyed>(
         &self,

@@ -121,21 +121,16 @@ struct Digits {
 }
 
 impl Digits {
+    /// None yet.
     #[inline(always)]
-    fn of(shape: &LongShape, place: &Kept) -> Digits {
-        let mut digits = Digits {
-            room: Room::new(),
-            length: 0,
-            ends: [0; KeyShape::MAX_COLUMNS],
-            count: 0,
-            partial: 0,
-            above: place.above(),
-        };
-        digits.take_apart(shape, place);
-        digits
+    fn new() -> Digits {
+        let ends = [0; KeyShape::MAX_COLUMNS];
+        Digits { room: Room::new(), length: 0, ends, count: 0, partial: 0, above: false }
     }
 
+    /// Takes a place apart, for the first time.
     fn take_apart(&mut self, shape: &LongShape, place: &Kept) {
+        self.above = place.above();
         let (normal, value, opaque_from) = (place.normal(), place.value(), shape.opaque_from());
         let padding = shape.padding();
         // A place before others goes on with zeros, one behind others ends where it ends.
@@ -206,18 +201,18 @@ struct Prefix {
 }
 
 impl Prefix {
+    /// None yet.
     #[inline(always)]
-    fn new(digits: &[u8]) -> Prefix {
-        let mut prefix = Prefix { room: Room::new(), length: 0 };
-        prefix.put(digits);
-        prefix
+    fn new() -> Prefix {
+        Prefix { room: Room::new(), length: 0 }
     }
 
-    /// Adds a digit. What is longer than any key is cut off.
-    fn put(&mut self, digit: &[u8]) {
-        let digit = &digit[..digit.len().min(Room::SIZE - self.length)];
-        self.room.write(self.length, digit);
-        self.length += digit.len();
+    /// Adds digits. What is longer than any key is cut off.
+    fn put(&mut self, digits: &[u8]) -> &mut Prefix {
+        let digits = &digits[..digits.len().min(Room::SIZE - self.length)];
+        self.room.write(self.length, digits);
+        self.length += digits.len();
+        self
     }
 }
 
@@ -364,7 +359,8 @@ impl<'a> LongSelection<'a> {
             let Some(digit) = digits.digit(c) else { continue };
             let cut = Cut { digit, above: true };
             if let Some(interval) = self.ending_after(c, cut) {
-                let prefix = &mut Prefix::new(digits.before(c));
+                let prefix = &mut Prefix::new();
+                prefix.put(digits.before(c));
                 if self.compare(c, interval.low, cut).is_le() {
                     self.nothing_at(prefix, cut, out);
                 } else {
@@ -382,7 +378,8 @@ impl<'a> LongSelection<'a> {
             let Some(digit) = digits.digit(c) else { continue };
             let cut = Cut { digit, above: false };
             if let Some(interval) = self.starting_before(c, cut) {
-                let prefix = &mut Prefix::new(digits.before(c));
+                let prefix = &mut Prefix::new();
+                prefix.put(digits.before(c));
                 if self.compare(c, interval.high, cut).is_ge() {
                     self.nothing_at(prefix, cut, out);
                 } else {
@@ -405,10 +402,11 @@ impl<'a> LongSelection<'a> {
             return true;
         };
         if place.is_same(&Kept::LAST) {
-            self.largest(&mut Prefix::new(&[]), 0, last, out);
+            self.largest(&mut Prefix::new(), 0, last, out);
             return true;
         }
-        let digits = Digits::of(self.shape, place);
+        let mut digits = Digits::new();
+        digits.take_apart(self.shape, place);
         for c in 0..=last {
             let Some(digit) = digits.digit(c) else {
                 let partial = digits.partial();
@@ -416,14 +414,15 @@ impl<'a> LongSelection<'a> {
                     if !digits.above {
                         return self.retreat(&digits, c, last, out);
                     }
-                    self.largest(&mut Prefix::new(digits.before(c)), c, last, out);
+                    self.largest(Prefix::new().put(digits.before(c)), c, last, out);
                     return true;
                 }
                 let cut = Cut { digit: partial, above: digits.above };
                 let Some(interval) = self.starting_before(c, cut) else {
                     return self.retreat(&digits, c, last, out);
                 };
-                let prefix = &mut Prefix::new(digits.before(c));
+                let prefix = &mut Prefix::new();
+                prefix.put(digits.before(c));
                 if self.compare(c, interval.high, cut).is_lt() {
                     self.enter_high(prefix, c, interval, last, out);
                 } else {
@@ -441,7 +440,8 @@ impl<'a> LongSelection<'a> {
             let Some(interval) = self.starting_before(c, cut) else {
                 return self.retreat(&digits, c, last, out);
             };
-            let prefix = &mut Prefix::new(digits.before(c));
+            let prefix = &mut Prefix::new();
+            prefix.put(digits.before(c));
             if self.compare(c, interval.high, cut).is_lt() {
                 self.enter_high(prefix, c, interval, last, out);
                 return true;
@@ -470,10 +470,11 @@ impl Wanted<Long> for LongSelection<'_> {
             return true;
         };
         if place.is_same(&Kept::FIRST) {
-            self.smallest(&mut Prefix::new(&[]), 0, last, out);
+            self.smallest(&mut Prefix::new(), 0, last, out);
             return true;
         }
-        let digits = Digits::of(self.shape, place);
+        let mut digits = Digits::new();
+        digits.take_apart(self.shape, place);
         for c in 0..=last {
             let Some(digit) = digits.digit(c) else {
                 let partial = digits.partial();
@@ -481,14 +482,15 @@ impl Wanted<Long> for LongSelection<'_> {
                     if digits.above {
                         return self.advance(&digits, c, last, out);
                     }
-                    self.smallest(&mut Prefix::new(digits.before(c)), c, last, out);
+                    self.smallest(Prefix::new().put(digits.before(c)), c, last, out);
                     return true;
                 }
                 let cut = Cut { digit: partial, above: digits.above };
                 let Some(interval) = self.ending_after(c, cut) else {
                     return self.advance(&digits, c, last, out);
                 };
-                let prefix = &mut Prefix::new(digits.before(c));
+                let prefix = &mut Prefix::new();
+                prefix.put(digits.before(c));
                 if self.compare(c, interval.low, cut).is_gt() {
                     self.enter_low(prefix, c, interval, last, out);
                 } else {
@@ -508,7 +510,8 @@ impl Wanted<Long> for LongSelection<'_> {
             let Some(interval) = self.ending_after(c, cut) else {
                 return self.advance(&digits, c, last, out);
             };
-            let prefix = &mut Prefix::new(digits.before(c));
+            let prefix = &mut Prefix::new();
+            prefix.put(digits.before(c));
             if self.compare(c, interval.low, cut).is_gt() {
                 self.enter_low(prefix, c, interval, last, out);
                 return true;
