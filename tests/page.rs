@@ -29,7 +29,7 @@ fn make(bytes: &mut PageBytes, change: Change<'_, Block>) {
     let mut redone = *bytes;
     read.apply(0, bytes, &mut Ranges::new());
     let (kind, mut part) = (change.kind(), Vec::new());
-    change.encode_part(change.kind(), 0, &mut part);
+    change.encode_part(kind, 0, &mut part);
     Part::foresee(kind, &part, &redone);
     let is_redone = match kind.is_insertion() {
         true => Part::redo_insertion(kind, &part, &mut redone),
