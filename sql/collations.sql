@@ -112,6 +112,55 @@ ALTER COLLATION english REFRESH VERSION;
 SELECT harness.sound('versioned', 'versioned_v');
 -- A collation cannot be dropped while an index needs it.
 SELECT left(harness.outcome('DROP COLLATION english'), 5);
+-- The classes of patterns take equal bytes for "=", and so no nondeterministic collation: btree's message.
+CREATE TABLE pattern (t text COLLATE case_blind, v varchar COLLATE case_blind, b bpchar COLLATE case_blind, c text);
+INSERT INTO pattern VALUES ('abc', 'abc', 'abc', 'abc'), ('ABC', 'ABC', 'ABC', 'ABC');
+SELECT m AS method, c AS class, harness.outcome(format('CREATE %sINDEX ON pattern USING %s (%s %s_pattern_ops %s)', u, m, left(c, 1), c, o)) AS outcome
+  FROM unnest('{text,varchar,bpchar}'::text[]) c, unnest(ARRAY['', 'UNIQUE ']) u, unnest('{"",DESC}'::text[]) o, unnest('{btree,fpbtree}'::text[]) m
+ ORDER BY c, u, o, m;
+SELECT harness.outcome('CREATE INDEX ON pattern USING fpbtree (c COLLATE case_blind text_pattern_ops)');
+SELECT harness.outcome('CREATE INDEX ON pattern USING fpbtree (c, t text_pattern_ops)');
+SELECT harness.outcome('CREATE INDEX ON pattern USING fpbtree (c text_pattern_ops, t)');
+-- A column that is given such a collation takes its index with it, or nothing is changed.
+CREATE TABLE pattern_later (t text);
+CREATE INDEX ON pattern_later USING fpbtree (t text_pattern_ops);
+SELECT harness.outcome('ALTER TABLE pattern_later ALTER t TYPE text COLLATE case_blind');
+-- Abbreviated keys: what a value that is refused took is given back, and so are the states of many collations.
+CREATE TABLE abbreviated (v text COLLATE english);
+CREATE INDEX ON abbreviated USING fpbtree (v);
+CREATE FUNCTION kept() RETURNS bigint LANGUAGE sql AS $$
+  SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name IN ('TopMemoryContext', 'fpbtree abbreviated keys')
+$$;
+INSERT INTO abbreviated VALUES ('a');
+SELECT kept() AS before \gset
+SELECT left(harness.outcome($$INSERT INTO abbreviated VALUES (repeat('long ', 4000000))$$), 5);
+SELECT count(*) FROM abbreviated WHERE v = repeat('long ', 4000000);
+SELECT kept() - :before < 100000 AS given_back;
+DO $$
+BEGIN
+  FOR i IN 1 .. 60 LOOP
+    EXECUTE format('CREATE COLLATION many_%s (provider = icu, locale = %L)', i, 'en-u-kn-' || CASE i % 2 WHEN 0 THEN 'true' ELSE 'false' END);
+    EXECUTE format('CREATE TABLE many_%s (v text COLLATE many_%s)', i, i);
+    EXECUTE format('CREATE INDEX ON many_%s USING fpbtree (v)', i);
+    EXECUTE format('INSERT INTO many_%s SELECT i::text FROM generate_series(1, 20) i', i);
+  END LOOP;
+END $$;
+SELECT count(*) <= 32 AS few FROM pg_backend_memory_contexts WHERE name = 'fpbtree abbreviated keys';
+-- What was forgotten is found again.
+SET enable_seqscan = off;
+SELECT string_agg(v, ' ') FROM (SELECT v FROM many_1 WHERE v > '15' ORDER BY v) s;
+RESET enable_seqscan;
+DO $$
+BEGIN
+  FOR i IN 1 .. 60 LOOP
+    EXECUTE format('INSERT INTO many_%s SELECT i::text FROM generate_series(21, 40) i', i);
+    PERFORM harness.sound('many', format('many_%s_v_idx', i));
+    EXECUTE format('DROP TABLE many_%s', i);
+    EXECUTE format('DROP COLLATION many_%s', i);
+  END LOOP;
+END $$;
+DROP TABLE pattern, pattern_later, abbreviated;
+DROP FUNCTION kept;
 SELECT * FROM harness.summary;
 SELECT * FROM harness.problem ORDER BY test, query LIMIT 20;
 DROP FUNCTION check_list, check_kind, conditions, fill;

@@ -59,6 +59,22 @@ DROP OPERATOR FAMILY signature_ops USING fpbtree;
 -- A strategy or a support function that btree does not have is not taken.
 CREATE OPERATOR CLASS strange_ops FOR TYPE int4 USING fpbtree AS OPERATOR 6 <;
 CREATE OPERATOR CLASS strange_ops FOR TYPE int4 USING fpbtree AS FUNCTION 7 btint4cmp(int4, int4);
+-- A class that stores another type than its own is no use: it is told by amvalidate, and refused by CREATE INDEX.
+CREATE OPERATOR CLASS stored_ops FOR TYPE int8 USING fpbtree AS
+  OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint8cmp(int8, int8), STORAGE text;
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'stored_ops';
+CREATE TABLE stored (v int8);
+INSERT INTO stored VALUES (1), (NULL), (2);
+CREATE INDEX ON stored USING fpbtree (v stored_ops);
+CREATE UNLOGGED TABLE stored_unlogged (v int8);
+CREATE INDEX ON stored_unlogged USING fpbtree (v stored_ops);
+DROP TABLE stored, stored_unlogged;
+DROP OPERATOR FAMILY stored_ops USING fpbtree;
+-- Names are the exception, with their own function.
+CREATE OPERATOR CLASS short_name_ops FOR TYPE name USING fpbtree AS
+  OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btnamecmp(name, name), STORAGE cstring;
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'short_name_ops';
+DROP OPERATOR FAMILY short_name_ops USING fpbtree;
 -- The method depends on what it should: it cannot be dropped from under its indexes.
 DROP INDEX property_btree;
 SELECT count(*) FROM pg_depend d JOIN pg_am a ON a.oid = d.objid WHERE d.classid = 'pg_am'::regclass AND a.amname = 'fpbtree' AND d.deptype = 'e';

@@ -275,6 +275,34 @@ fn leaves_are_passed_in_order() {
     assert_eq!((leaves.ahead(), leaves.next(bed.tree(), &Everything).unwrap()), (0, None));
 }
 
+/// However many leaves are filled ahead of a slow scan, emptied behind it and used again, as inserts that are rolled back
+/// and VACUUM do it, the scan goes on: it comes to many more leaves than there are.
+#[test]
+fn slow_scans_see_leaves_used_again() {
+    const BATCH: u64 = 200;
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut bed = Bed::<u64>::new(small::<u64>(), 200);
+        let shape = shape_of(&bed.meta);
+        let everything = Selection::new(&shape);
+        let mut cursor = Cursor::new(direction);
+        let mut matches = Box::new(Matches::new());
+        let (mut come_to, mut most) = (0, 0);
+        for batch in 0..300 {
+            let place = if direction == Direction::Forward { batch } else { 1_000 - batch };
+            (0..BATCH).for_each(|at| bed.insert(key((place * BATCH + at).into(), place * BATCH + at)));
+            for _ in 0..3 {
+                let pin = cursor.read_page(bed.tree(), &everything, false, &mut matches).expect("the scan goes on");
+                bed.store.unpin(pin.expect("there are entries ahead"));
+                come_to += 1;
+            }
+            most = most.max(bed.store.block_count());
+            bed.vacuum(|_| true);
+        }
+        assert!(come_to > 4 * most, "{come_to} leaves, of {most} pages: too few to say anything");
+        bed.check();
+    }
+}
+
 #[test]
 fn scans_turn_between_pages() {
     for seed in 100..140 {

@@ -6,11 +6,13 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
-use core::mem::zeroed;
 
-use pgrx::pg_sys::{self, Datum, Oid, SortSupportData};
+use fpbtree_engine::key::long::MOST_KEY;
+use pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
+use pgrx::pg_sys::{self, Datum, MemoryContext, Oid, SortSupportData};
 
 use crate::codec::{is_byte_order, with_content};
+use crate::memory;
 use crate::server;
 use crate::server::raw::pfree;
 
@@ -19,40 +21,55 @@ mod raw {
 
     unsafe extern "C-unwind" {
         pub fn OidFunctionCall1Coll(function: Oid, collation: Oid, argument: Datum) -> Datum;
+        pub fn MemoryContextAllocZero(context: MemoryContext, size: usize) -> *mut core::ffi::c_void;
         pub fn str_tolower(text: *const c_char, length: usize, collation: Oid) -> *mut c_char;
+        pub fn toast_raw_datum_size(value: Datum) -> usize;
     }
 }
 
 /// Bytes of an abbreviated key.
 pub const LENGTH: usize = 8;
 
-/// Makes abbreviated keys. Plain memory, which lives as long as the server process.
+/// What makes abbreviated keys.
 #[derive(Clone, Copy)]
 pub enum Abbreviation {
-    /// Of a sort support function.
-    SortKey(*mut SortSupportData),
+    /// A sort support function, for texts under a collation.
+    SortKey(Source),
     /// The beginning of the text in lower case, which is how citext compares in byte order.
     LowerCase,
 }
 
-/// Collations remembered at a time.
+/// A sort support function and the collation that it is asked about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    function: u32,
+    collation: u32,
+}
+
+/// Sources remembered at a time.
 const REMEMBERED: usize = 32;
 
 /// What a sort support function said of a collation.
 #[derive(Clone, Copy)]
 struct Known {
-    function: u32,
-    collation: u32,
-    found: Option<Abbreviation>,
+    source: Source,
+    /// In a memory context of its own, `ssup_cxt`. Null if there are no abbreviated keys.
+    support: *mut SortSupportData,
+    /// Whether the server's converter is at work with it. If that is seen at the beginning of a call, an error ended the
+    /// last one, and nobody knows what it left.
+    is_busy: bool,
 }
 
-/// The collations asked for last.
+/// The sources asked for last.
 struct Memory(UnsafeCell<([Known; REMEMBERED], usize)>);
 
 // SAFETY: the server runs one thread.
 unsafe impl Sync for Memory {}
 
-static MEMORY: Memory = Memory(UnsafeCell::new(([Known { function: 0, collation: 0, found: None }; REMEMBERED], 0)));
+const UNKNOWN: Known =
+    Known { source: Source { function: 0, collation: 0 }, support: core::ptr::null_mut(), is_busy: false };
+
+static MEMORY: Memory = Memory(UnsafeCell::new(([UNKNOWN; REMEMBERED], 0)));
 
 impl Abbreviation {
     /// The abbreviation of the values that a comparison function orders under a collation, if there is one.
@@ -69,50 +86,88 @@ impl Abbreviation {
         if collation == Oid::INVALID {
             return None;
         }
-        // SAFETY: only this thread uses the table, and nothing below comes back here.
-        let (known, next) = unsafe { &mut *MEMORY.0.get() };
-        let is_it = |known: &&Known| known.function == function && known.collation == collation.to_u32();
-        if let Some(known) = known.iter().find(is_it) {
-            return known.found;
-        }
+        let source = Source { function, collation: collation.to_u32() };
         // SAFETY: by this function's contract.
-        let found = unsafe { prepare(Oid::from(function), collation) };
-        known[*next % REMEMBERED] = Known { function, collation: collation.to_u32(), found };
-        *next = next.wrapping_add(1);
-        found
+        let known = unsafe { known(source) };
+        (!known.support.is_null()).then_some(Abbreviation::SortKey(source))
     }
 
-    /// The abbreviated key of a value.
+    /// The abbreviated key of a value. Of a value that is longer than any key can be it is of no use, and is not made: the
+    /// server's converter keeps as much memory as the longest value took.
     ///
     /// # Safety
-    /// `value` is of the type the abbreviation is for. May raise.
+    /// `value` is of the type the abbreviation is for. The caller's frames own no destructors: may raise.
     pub unsafe fn key(self, value: Datum) -> [u8; LENGTH] {
-        let Abbreviation::SortKey(support) = self else {
-            // SAFETY: by this function's contract.
-            return unsafe { lower_case(value) };
-        };
-        // SAFETY: prepared by the server; keys compare as unsigned numbers.
+        // SAFETY: all types with abbreviations have a length in front.
         unsafe {
-            match (*support).abbrev_converter {
-                Some(convert) => (convert(value, support).value() as u64).to_be_bytes(),
-                None => [0; LENGTH],
+            match self {
+                _ if raw::toast_raw_datum_size(value) > MOST_KEY => [0; LENGTH],
+                Abbreviation::SortKey(source) => sort_key(source, value),
+                Abbreviation::LowerCase => lower_case(value),
             }
         }
     }
 }
 
-/// Asks the sort support function for abbreviated keys.
-unsafe fn prepare(function: Oid, collation: Oid) -> Option<Abbreviation> {
-    // SAFETY: the server's protocol for sort support; the memory is kept as long as the process lives.
+/// The beginning of the sort key, as an unsigned number.
+unsafe fn sort_key(source: Source, value: Datum) -> [u8; LENGTH] {
+    // SAFETY: the server's protocol for sort support. Its converter runs no code that comes back here.
     unsafe {
-        let memory = pg_sys::TopMemoryContext;
-        let support: *mut SortSupportData = pg_sys::MemoryContextAllocZero(memory, size_of::<SortSupportData>()).cast();
-        *support = zeroed();
+        let known = known(source);
+        let Some(convert) = known.support.as_ref().and_then(|support| support.abbrev_converter) else {
+            server::raise(
+                ERRCODE_INTERNAL_ERROR,
+                format_args!("collation {} has no abbreviated keys any more", source.collation),
+                None,
+                None,
+            );
+        };
+        known.is_busy = true;
+        let key = convert(value, known.support);
+        known.is_busy = false;
+        (key.value() as u64).to_be_bytes()
+    }
+}
+
+/// What is known of a source, asked for where nothing is or where an error interrupted the converter.
+unsafe fn known(source: Source) -> &'static mut Known {
+    // SAFETY: only this thread uses the table, and nothing below comes back here.
+    let (all, next) = unsafe { &mut *MEMORY.0.get() };
+    let found = all.iter().position(|known| known.source == source);
+    if let Some(at) = found
+        && !all[at].is_busy
+    {
+        return &mut all[at];
+    }
+    let at = found.unwrap_or(*next % REMEMBERED);
+    // SAFETY: nobody else has the state that is let go. An error in `prepare` leaves a slot that nothing is known of.
+    unsafe {
+        let old = core::mem::replace(&mut all[at], UNKNOWN);
+        if !old.support.is_null() {
+            pg_sys::MemoryContextDelete((*old.support).ssup_cxt);
+        }
+        all[at] = Known { source, support: prepare(source), is_busy: false };
+    }
+    *next = at.wrapping_add(1);
+    &mut all[at]
+}
+
+/// Asks the sort support function for abbreviated keys. Null if there are none.
+unsafe fn prepare(source: Source) -> *mut SortSupportData {
+    // SAFETY: the server's protocol for sort support. Until it is complete the memory goes with the caller's.
+    unsafe {
+        let memory = memory::child_context(pg_sys::CurrentMemoryContext, c"fpbtree abbreviated keys");
+        let support: *mut SortSupportData = raw::MemoryContextAllocZero(memory, size_of::<SortSupportData>()).cast();
         (*support).ssup_cxt = memory;
-        (*support).ssup_collation = collation;
+        (*support).ssup_collation = Oid::from(source.collation);
         (*support).abbreviate = true;
-        raw::OidFunctionCall1Coll(function, Oid::INVALID, Datum::from(support));
-        (*support).abbrev_converter.is_some().then_some(Abbreviation::SortKey(support))
+        raw::OidFunctionCall1Coll(Oid::from(source.function), Oid::INVALID, Datum::from(support));
+        if (*support).abbrev_converter.is_none() {
+            pg_sys::MemoryContextDelete(memory);
+            return core::ptr::null_mut();
+        }
+        pg_sys::MemoryContextSetParent(memory, pg_sys::TopMemoryContext);
+        support
     }
 }
 
@@ -128,13 +183,13 @@ unsafe fn is_lower_case_in_byte_order(order: Oid, collation: Oid) -> bool {
         }
         let is = |attribute: u32, expected: &CStr| {
             let mut is_null = false;
-            let value = pg_sys::SysCacheGetAttr(cache, tuple, attribute as i16, &mut is_null);
+            let value = server::raw::SysCacheGetAttr(cache, tuple, attribute as i16, &mut is_null);
             !is_null && CStr::from_ptr(pg_sys::text_to_cstring(value.cast_mut_ptr())) == expected
         };
         let is_citext = is(pg_sys::Anum_pg_proc_probin, c"$libdir/citext");
         let is_plain = is(pg_sys::Anum_pg_proc_prosrc, c"citext_cmp");
         let is_pattern = is(pg_sys::Anum_pg_proc_prosrc, c"citext_pattern_cmp");
-        pg_sys::ReleaseSysCache(tuple);
+        server::raw::ReleaseSysCache(tuple);
         is_citext && (is_pattern || is_plain && is_byte_order(collation))
     }
 }

@@ -131,7 +131,7 @@ pub unsafe fn prefetch(rel: Relation, block: Block) -> pg_sys::PrefetchBufferRes
     unsafe {
         // The server raises an error of its own for a block in a file that is not there, and only a damaged page names one.
         // Whoever reads the page says so.
-        if block >= pg_sys::RELSEG_SIZE && block >= pg_sys::RelationGetNumberOfBlocksInFork(rel, fork) {
+        if block >= pg_sys::RELSEG_SIZE && block >= server::raw::RelationGetNumberOfBlocksInFork(rel, fork) {
             return pg_sys::PrefetchBufferResult { recent_buffer: server::INVALID_BUFFER, initiated_io: false };
         }
         raw::PrefetchBuffer(rel, fork, block)
@@ -149,9 +149,9 @@ pub unsafe fn distance(index: Relation, tablespace: Oid, is_maintenance: bool) -
             None => 0,
             Some(Distance::Pages(pages)) => pages,
             Some(Distance::OfTablespace) if is_maintenance => {
-                pg_sys::get_tablespace_maintenance_io_concurrency(tablespace)
+                raw::get_tablespace_maintenance_io_concurrency(tablespace)
             }
-            Some(Distance::OfTablespace) => pg_sys::get_tablespace_io_concurrency(tablespace),
+            Some(Distance::OfTablespace) => raw::get_tablespace_io_concurrency(tablespace),
         };
         pages.clamp(0, MOST_DISTANCE as c_int) as usize
     }
@@ -277,9 +277,11 @@ impl<K: KeySpace> LeavesAhead<K> {
 }
 
 mod raw {
-    use super::{Block, Relation, pg_sys};
+    use super::{Block, Oid, Relation, c_int, pg_sys};
 
     unsafe extern "C-unwind" {
+        pub fn get_tablespace_io_concurrency(tablespace: Oid) -> c_int;
+        pub fn get_tablespace_maintenance_io_concurrency(tablespace: Oid) -> c_int;
         pub fn PrefetchBuffer(
             rel: Relation,
             fork: pg_sys::ForkNumber::Type,

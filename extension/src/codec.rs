@@ -22,6 +22,7 @@ mod raw {
     use super::*;
 
     unsafe extern "C-unwind" {
+        pub fn get_typstorage(ty: Oid) -> core::ffi::c_char;
         pub fn pg_detoast_datum_packed(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
         #[cfg(not(feature = "pg18"))]
         pub fn lc_collate_is_c(collation: Oid) -> bool;
@@ -329,7 +330,7 @@ impl Extra {
     /// The included column, counted from 0 with the key columns.
     ///
     /// # Safety
-    /// `rel` is an open index of ours with such a column.
+    /// `rel` is an open index of ours with such a column. May raise.
     pub unsafe fn of(rel: Relation, column: usize) -> Extra {
         // SAFETY: by this function's contract.
         let image = unsafe { Image::of(rel, column) };
@@ -392,7 +393,7 @@ impl Image {
     const VARLENA: i16 = -1;
 
     /// # Safety
-    /// `rel` is open and has the column, counted from 0.
+    /// `rel` is open and has the column, counted from 0. May raise.
     unsafe fn of(rel: Relation, column: usize) -> Image {
         // SAFETY: by this function's contract.
         unsafe {
@@ -407,7 +408,9 @@ impl Image {
                 length: attribute.attlen,
                 by_value: attribute.attbyval,
                 align,
-                packable: attribute.attlen == Self::VARLENA && attribute.attstorage as u8 != b'p',
+                // The type's, not the column's, which ALTER TABLE changes in an index as it is.
+                packable: attribute.attlen == Self::VARLENA
+                    && raw::get_typstorage(attribute.atttypid) as u8 != pg_sys::TYPSTORAGE_PLAIN,
             }
         }
     }

@@ -1,10 +1,14 @@
 //! Columns: which types fit a lane, and how their values look to the server.
 
+use core::ffi::c_int;
+
 use fpbtree_engine::key::{Column, ColumnType, KeyShape};
 use fpbtree_engine::page::Shape;
+use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR};
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::keys::LongColumns;
+use crate::server::{self, NameText};
 
 /// `pg_index.indoption`: DESC.
 pub const OPTION_DESCENDING: i16 = 1;
@@ -53,6 +57,95 @@ pub const fn is_integer(ty: ColumnType) -> bool {
 pub unsafe fn is_expression(rel: Relation, c: usize) -> bool {
     // SAFETY: by this function's contract: the array has a number for each column.
     unsafe { (*(*rel).rd_index).indkey.values.as_slice(c + 1)[c] == 0 }
+}
+
+/// An operator class, as the catalog has it.
+#[derive(Clone, Copy)]
+pub struct Class {
+    name: pg_sys::NameData,
+    input: Oid,
+    storage: Oid,
+}
+
+impl Class {
+    /// # Safety
+    /// May raise.
+    pub unsafe fn of(class: Oid) -> Class {
+        // SAFETY: the server's catalog cache; what is found there is copied before it is given back.
+        unsafe {
+            let tuple = server::raw::SearchSysCache1(pg_sys::SysCacheIdentifier::CLAOID as c_int, Datum::from(class));
+            if tuple.is_null() {
+                let missing = format_args!("cache lookup failed for operator class {}", class.to_u32());
+                server::raise(ERRCODE_INTERNAL_ERROR, missing, None, None);
+            }
+            let header = (*tuple).t_data;
+            let form: *const pg_sys::FormData_pg_opclass = header.byte_add((*header).t_hoff.into()).cast();
+            let found = Class { name: (*form).opcname, input: (*form).opcintype, storage: (*form).opckeytype };
+            server::raw::ReleaseSysCache(tuple);
+            found
+        }
+    }
+
+    /// Whether entries are of the type of the column, as every class has them but that of names, whose entries are C
+    /// strings.
+    pub fn stores_its_input(&self) -> bool {
+        self.storage == Oid::INVALID
+            || self.storage == self.input
+            || (self.input == pg_sys::NAMEOID && self.storage == pg_sys::CSTRINGOID)
+    }
+
+    /// Its name in a report.
+    pub fn name(&self) -> NameText<'_> {
+        NameText(&self.name)
+    }
+}
+
+/// Refuses a new index that btree would not have, either: one whose class stores another type, or whose patterns are
+/// under a nondeterministic collation. With the latter `=` of the class means equal bytes, and its order does not.
+///
+/// # Safety
+/// `rel` is an open index of ours. May raise.
+pub unsafe fn refuse_unfit(rel: Relation) {
+    // SAFETY: the relation cache's arrays have an element for each key column; the catalog's row has the classes.
+    unsafe {
+        let mut is_null = false;
+        let indexes = pg_sys::SysCacheIdentifier::INDEXRELID as c_int;
+        let attribute = pg_sys::Anum_pg_index_indclass as i16;
+        let classes = server::raw::SysCacheGetAttr(indexes, (*rel).rd_indextuple, attribute, &mut is_null);
+        let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
+        for c in 0..(*(*rel).rd_index).indnkeyatts as usize {
+            let class = Class::of((*classes).values.as_slice(c + 1)[c]);
+            if !class.stores_its_input() {
+                refuse_storage(&class);
+            }
+            let order = *(*rel).rd_support.add(c * SUPPORT_FUNCTIONS as usize);
+            let collation = *(*rel).rd_indcollation.add(c);
+            let is_pattern = matches!(order.to_u32(), pg_sys::F_BTTEXT_PATTERN_CMP | pg_sys::F_BTBPCHAR_PATTERN_CMP);
+            if is_pattern && collation != Oid::INVALID && !server::raw::get_collation_isdeterministic(collation) {
+                refuse_collation(&class);
+            }
+        }
+    }
+}
+
+#[cold]
+fn refuse_storage(class: &Class) -> ! {
+    server::raise(
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        format_args!("operator class \"{}\" stores another type than it is for", class.name()),
+        None,
+        Some(format_args!("Create the operator class without STORAGE.")),
+    )
+}
+
+#[cold]
+fn refuse_collation(class: &Class) -> ! {
+    server::raise(
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        format_args!("nondeterministic collations are not supported for operator class \"{}\"", class.name()),
+        None,
+        None,
+    )
 }
 
 /// How the index's columns make keys: exact lanes if all of them fit, else byte strings, of whose columns more is told.

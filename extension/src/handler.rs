@@ -2,14 +2,16 @@
 
 use core::ffi::c_int;
 
+use pgrx::PgLogLevel;
+use pgrx::PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, Cost, Datum, FunctionCallInfo, IndexAmRoutine, IndexOptInfo, IndexPath, Oid, PlannerInfo, Selectivity,
 };
 
-use crate::column::SUPPORT_FUNCTIONS;
+use crate::column::{self, SUPPORT_FUNCTIONS};
 use crate::cost::{Estimate, Overlap};
-use crate::server::raw;
+use crate::server::{self, raw};
 use crate::{ahead, build, cost, index, insert, options, scan, vacuum};
 
 /// Support function 5: options of an operator class.
@@ -167,9 +169,16 @@ pub fn is_ours(info: &IndexOptInfo) -> bool {
     info.amcostestimate.is_some_and(|estimate| estimate as *const () == amcostestimate as *const ())
 }
 
-/// Checks an operator class: all that btree asks of its own (the messages say "btree").
+/// Checks an operator class: all that btree asks of its own (the messages say "btree"), and that it stores its own type.
 #[pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
     // SAFETY: called by the server; raises if there is no such class.
-    unsafe { raw::btvalidate(class) }
+    unsafe {
+        let found = column::Class::of(class);
+        if !found.stores_its_input() {
+            let message = format_args!("operator class \"{}\" stores another type than it is for", found.name());
+            server::report(PgLogLevel::INFO, ERRCODE_INVALID_OBJECT_DEFINITION, message, None, None);
+        }
+        raw::btvalidate(class) && found.stores_its_input()
+    }
 }

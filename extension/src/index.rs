@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, ItemPointerData, Relation};
 
 use crate::column;
 use crate::keys::{Keyed, LongColumns, tree, with_keys};
+use crate::server;
 use crate::store::PgStore;
 
 /// What an index is, as its meta page says.
@@ -129,7 +130,7 @@ unsafe fn keep(rel: Relation) {
     // SAFETY: an open index of ours; memory that lives as long as its entry in the relation cache.
     unsafe {
         let read = read(rel);
-        let memory = pg_sys::MemoryContextAlloc((*rel).rd_indexcxt, size_of::<Cached>());
+        let memory = server::raw::MemoryContextAlloc((*rel).rd_indexcxt, size_of::<Cached>());
         memory.cast::<Cached>().write(read);
         (*rel).rd_amcache = memory;
     }
@@ -146,7 +147,7 @@ unsafe fn read(rel: Relation) -> Cached {
         store.unlock(pin);
         store.unpin(pin);
         let (shape, columns) = column::index_shape(rel);
-        if meta.shape != shape {
+        if !shape.reads(&meta.shape) {
             store.fail(Error::Corrupt { block: META, what: "meta page describes other columns than the catalogs do" });
         }
         Cached {

@@ -26,6 +26,7 @@ mod keys;
 mod memory;
 mod options;
 mod planner;
+mod reserve;
 mod scan;
 mod server;
 mod sort;

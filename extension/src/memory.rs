@@ -1,6 +1,6 @@
 //! Memory in the server's contexts, aligned to cache lines: the server aligns to 8 bytes, a `u128` wants 16.
 
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 
 use pgrx::pg_sys::{self, MemoryContext};
 
@@ -27,13 +27,30 @@ unsafe fn allocate_flagged<T>(context: MemoryContext, count: usize, flags: u32) 
     let flags = (pg_sys::MCXT_ALLOC_HUGE | flags) as c_int;
     // SAFETY: new memory with room for the values behind an aligned address, and for one address before it.
     unsafe {
-        let memory = pg_sys::MemoryContextAllocExtended(context, count * size_of::<T>() + EXTRA, flags).cast::<u8>();
+        let memory = raw::MemoryContextAllocExtended(context, count * size_of::<T>() + EXTRA, flags).cast::<u8>();
         if memory.is_null() {
             return core::ptr::null_mut();
         }
         let aligned = memory.map_addr(|address| (address + size_of::<usize>()).next_multiple_of(ALIGN));
         aligned.cast::<*mut u8>().sub(1).write(memory);
         aligned.cast()
+    }
+}
+
+/// A memory context of its own within another, small at first.
+///
+/// # Safety
+/// `parent` outlives it. May raise when out of memory.
+pub unsafe fn child_context(parent: MemoryContext, name: &'static CStr) -> MemoryContext {
+    // SAFETY: by this function's contract.
+    unsafe {
+        raw::AllocSetContextCreateInternal(
+            parent,
+            name.as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        )
     }
 }
 

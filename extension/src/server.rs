@@ -55,6 +55,13 @@ pub mod raw {
             recent: Buffer,
         ) -> bool;
         #[cfg(not(feature = "pg15"))]
+        pub fn ExtendBufferedRel(
+            file: pg_sys::BufferManagerRelation,
+            fork: ForkNumber::Type,
+            strategy: pg_sys::BufferAccessStrategy,
+            flags: u32,
+        ) -> Buffer;
+        #[cfg(not(feature = "pg15"))]
         pub fn ExtendBufferedRelBy(
             file: pg_sys::BufferManagerRelation,
             fork: ForkNumber::Type,
@@ -168,6 +175,15 @@ pub mod raw {
         pub fn ResetLatch(latch: *mut pg_sys::Latch);
 
         // Memory and functions.
+        pub fn AllocSetContextCreateInternal(
+            parent: pg_sys::MemoryContext,
+            name: *const c_char,
+            least: Size,
+            first: Size,
+            most: Size,
+        ) -> pg_sys::MemoryContext;
+        pub fn MemoryContextAlloc(context: pg_sys::MemoryContext, size: Size) -> *mut c_void;
+        pub fn MemoryContextAllocExtended(context: pg_sys::MemoryContext, size: Size, flags: c_int) -> *mut c_void;
         pub fn palloc(size: Size) -> *mut c_void;
         pub fn palloc0(size: Size) -> *mut c_void;
         pub fn repalloc_huge(pointer: *mut c_void, size: Size) -> *mut c_void;
@@ -175,8 +191,30 @@ pub mod raw {
         pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
         pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;
         pub fn SearchSysCache1(cache: c_int, key: Datum) -> pg_sys::HeapTuple;
+        pub fn SysCacheGetAttr(cache: c_int, tuple: pg_sys::HeapTuple, attribute: i16, is_null: *mut bool) -> Datum;
+        pub fn ReleaseSysCache(tuple: pg_sys::HeapTuple);
+        pub fn get_collation_isdeterministic(collation: Oid) -> bool;
         pub fn get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
         pub fn index_getprocinfo(rel: Relation, column: i16, number: u16) -> *mut FmgrInfo;
+        pub fn pg_detoast_datum(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
+        pub fn get_typlenbyvalalign(ty: Oid, length: *mut i16, by_value: *mut bool, align: *mut c_char);
+        pub fn deconstruct_array(
+            array: *mut pg_sys::ArrayType,
+            element: Oid,
+            length: c_int,
+            by_value: bool,
+            align: c_char,
+            values: *mut *mut Datum,
+            nulls: *mut *mut bool,
+            count: *mut c_int,
+        );
+        pub fn tbm_add_tuples(
+            bitmap: *mut pg_sys::TIDBitmap,
+            tids: *mut pg_sys::ItemPointerData,
+            count: c_int,
+            recheck: bool,
+        );
+        pub fn RelationGetIndexScan(rel: Relation, keys: c_int, order_bys: c_int) -> pg_sys::IndexScanDesc;
         pub fn table_open(relation: Oid, mode: LOCKMODE) -> Relation;
         pub fn table_close(relation: Relation, mode: LOCKMODE);
         pub fn index_open(index: Oid, mode: LOCKMODE) -> Relation;
@@ -305,13 +343,23 @@ impl fmt::Write for Text {
     }
 }
 
-/// A relation's name in a report. Bytes that are not UTF-8 (another server encoding) show as `?`.
+/// A relation's name in a report.
 pub struct Name(pub Relation);
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: an open relation has a name, which ends with a NUL.
-        let name = unsafe { CStr::from_ptr((*(*self.0).rd_rel).relname.data.as_ptr()) };
+        // SAFETY: an open relation has a name.
+        NameText(unsafe { &(*(*self.0).rd_rel).relname }).fmt(f)
+    }
+}
+
+/// A name in a report. Bytes that are not UTF-8 (another server encoding) show as `?`.
+pub struct NameText<'a>(pub &'a pg_sys::NameData);
+
+impl fmt::Display for NameText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: the server's names end with a NUL.
+        let name = unsafe { CStr::from_ptr(self.0.data.as_ptr()) };
         for chunk in name.to_bytes().utf8_chunks() {
             f.write_str(chunk.valid())?;
             if !chunk.invalid().is_empty() {
@@ -525,7 +573,7 @@ pub unsafe fn database_transaction(database: Oid) -> u32 {
             return 0;
         }
         let transaction = (*(*tuple).t_data).t_choice.t_heap.t_xmin;
-        pg_sys::ReleaseSysCache(tuple);
+        raw::ReleaseSysCache(tuple);
         transaction.into_inner()
     }
 }
@@ -696,6 +744,37 @@ pub unsafe fn table_index_check_scan(
             | pg_sys::ScanOptions::SO_ALLOW_SYNC;
         let scan = begin(heap, snapshot, 0, core::ptr::null_mut(), core::ptr::null_mut(), flags);
         run(heap, index, info, true, false, false, 0, INVALID_BLOCK, callback, state, scan);
+    }
+}
+
+/// Adds a page to a relation's file; it is pinned, and exclusively locked before anybody else can see it.
+///
+/// # Safety
+/// `rel` is open. May raise.
+pub unsafe fn add_locked_page(rel: Relation) -> Buffer {
+    let strategy = core::ptr::null_mut();
+    // SAFETY: by this function's contract; the extension lock is held while the file grows.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        {
+            let lock = pg_sys::ExclusiveLock as LOCKMODE;
+            let shared = !is_local(rel);
+            if shared {
+                raw::LockRelationForExtension(rel, lock);
+            }
+            let mode = pg_sys::ReadBufferMode::RBM_ZERO_AND_LOCK;
+            let buffer = raw::ReadBufferExtended(rel, ForkNumber::MAIN_FORKNUM, P_NEW, mode, strategy);
+            if shared {
+                raw::UnlockRelationForExtension(rel, lock);
+            }
+            buffer
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            let file = pg_sys::BufferManagerRelation { rel, ..Default::default() };
+            let flags = pg_sys::ExtendBufferedFlags::EB_LOCK_FIRST;
+            raw::ExtendBufferedRel(file, ForkNumber::MAIN_FORKNUM, strategy, flags)
+        }
     }
 }
 

@@ -288,21 +288,17 @@ impl PgStore {
         }
     }
 
-    /// Adds a page to the file, pinned and locked.
+    /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who finds
+    /// it in the free space map or at the end of the file finds it locked.
     fn extend(&self) -> Buffer {
-        // SAFETY: an open relation; the extension lock is held while its file grows.
-        unsafe {
-            let shared = !server::is_local(self.rel);
-            if shared {
-                raw::LockRelationForExtension(self.rel, pg_sys::ExclusiveLock as c_int);
+        loop {
+            // SAFETY: an open relation.
+            let buffer = unsafe { server::add_locked_page(self.rel) };
+            if page::reusable(self.bytes(buffer)) {
+                return buffer;
             }
-            let buffer = raw::ReadBuffer(self.rel, server::P_NEW);
-            // Before others learn of the page.
-            raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as c_int);
-            if shared {
-                raw::UnlockRelationForExtension(self.rel, pg_sys::ExclusiveLock as c_int);
-            }
-            buffer
+            // SAFETY: pinned and locked above. Somebody has a use for the page: it stays as it is.
+            unsafe { raw::UnlockReleaseBuffer(buffer) };
         }
     }
 

@@ -451,6 +451,18 @@ impl DigitShape {
         (shape.to_bytes() == bytes).then_some(shape)
     }
 
+    /// Whether digits that were put as `stored` says are read as this says, too: in front of a value of variable length
+    /// may be a long length, however short it is.
+    pub fn reads(&self, stored: &DigitShape) -> bool {
+        match (self.kind, stored.kind) {
+            (
+                DigitKind::Opaque { prefix, value: ValueLength::Variable },
+                DigitKind::Opaque { prefix: stored_prefix, value: ValueLength::Long },
+            ) => prefix == stored_prefix && DigitShape { kind: self.kind, ..*stored } == *self,
+            _ => self == stored,
+        }
+    }
+
     /// Whether the digits' order is, behind the prefix, known to the operator class only.
     #[inline]
     pub const fn is_opaque(&self) -> bool {
@@ -956,6 +968,22 @@ mod tests {
             for cut in 0..digit.len() {
                 prop_assert_eq!(shape.length(&digit[..cut]), None);
             }
+        }
+
+        /// What was put as one shape says comes back through every other that reads it.
+        #[test]
+        fn other_shapes_read_digits((shape, [value, _]) in shape_and_values(), other in any_shape()) {
+            let long = |kind| match kind {
+                DigitKind::Opaque { prefix, value: ValueLength::Variable } => {
+                    DigitKind::Opaque { prefix, value: ValueLength::Long }
+                }
+                other => other,
+            };
+            let stored = DigitShape { kind: long(shape.kind), ..shape };
+            prop_assert!(shape.reads(&stored) && shape.reads(&shape) && (stored == shape || !stored.reads(&shape)));
+            prop_assert_eq!(shape.reads(&other), other == shape || other == stored);
+            let digit = encoded(&stored, &value);
+            prop_assert_eq!(decoded(&shape, &mut digit.as_slice()), decoded(&stored, &mut digit.as_slice()));
         }
 
         /// Whatever a damaged page holds, nothing panics, and nothing is read that is not there.

@@ -60,6 +60,14 @@ impl LongShape {
         Some(shape)
     }
 
+    /// Whether keys that were made as `stored` says are read as this says, too.
+    pub fn reads(&self, stored: &LongShape) -> bool {
+        let (ours, theirs) = (self.digits(), stored.digits());
+        self.carries == stored.carries
+            && ours.len() == theirs.len()
+            && ours.iter().zip(theirs).all(|(ours, theirs)| ours.reads(theirs))
+    }
+
     /// The columns.
     pub fn digits(&self) -> &[DigitShape] {
         &self.digits[..self.count as usize]

@@ -374,8 +374,12 @@ impl KeyShape {
     /// The shape whose `n` columns are at the front of `bytes`, if they make sense.
     pub fn from_bytes(bytes: &[u8], n: usize) -> Option<KeyShape> {
         let (stored, _) = bytes.as_chunks::<{ Self::COLUMN_BYTES }>();
-        let columns: Option<Vec<Column>> = stored.get(..n)?.iter().copied().map(Column::from_bytes).collect();
-        KeyShape::new(&columns?)
+        let filler = Column { ty: ColumnType::Bool, descending: false, nulls_first: false };
+        let mut columns = [filler; Self::MAX_COLUMNS];
+        for (column, &stored) in columns.get_mut(..n)?.iter_mut().zip(stored.get(..n)?) {
+            *column = Column::from_bytes(stored)?;
+        }
+        KeyShape::new(&columns[..n])
     }
 }
 

@@ -133,6 +133,14 @@ impl Shape {
         }
     }
 
+    /// Whether keys that were made as `stored` says are read as this says, too.
+    pub fn reads(&self, stored: &Shape) -> bool {
+        match (self, stored) {
+            (Shape::Long(long), Shape::Long(stored)) => long.reads(stored),
+            _ => self == stored,
+        }
+    }
+
     /// How many columns make the key.
     pub fn columns(&self) -> usize {
         match self {

@@ -333,9 +333,21 @@ pub struct Cursor<K: KeySpace> {
     /// Whether a range ended where that page does, as its fence alone says.
     ends_at_edge: bool,
     lsn: u64,
-    /// Leaves come to since the scan last began or turned, and how many of them are believed.
-    reads: u32,
-    believed: u32,
+    /// Leaves come to since the scan last began or turned, and the one of them that would show that it goes round.
+    reads: u64,
+    seen: Sight,
+}
+
+/// A leaf as a scan found it: which, and its log position then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Sight {
+    block: Block,
+    lsn: u64,
+}
+
+impl Sight {
+    /// Of no leaf.
+    const NONE: Sight = Sight { block: NO_BLOCK, lsn: 0 };
 }
 
 impl<K: Scannable> Cursor<K> {
@@ -353,7 +365,7 @@ impl<K: Scannable> Cursor<K> {
             ends_at_edge: false,
             lsn: 0,
             reads: 0,
-            believed: FEW_LEAVES,
+            seen: Sight::NONE,
         };
         cursor.restart(direction);
         cursor
@@ -363,7 +375,7 @@ impl<K: Scannable> Cursor<K> {
     pub fn restart(&mut self, direction: Direction) {
         (self.direction, self.done) = (direction, false);
         (self.link, self.lsn) = (NO_BLOCK, 0);
-        (self.reads, self.believed) = (0, FEW_LEAVES);
+        (self.reads, self.seen) = (0, Sight::NONE);
         K::assign(&mut self.bound, start::<K>(direction));
         K::assign(&mut self.near, start::<K>(direction));
     }
@@ -372,7 +384,7 @@ impl<K: Scannable> Cursor<K> {
     pub fn copy_from(&mut self, other: &Self) {
         (self.direction, self.done) = (other.direction, other.done);
         (self.from, self.link, self.lsn) = (other.from, other.link, other.lsn);
-        (self.reads, self.believed) = (other.reads, other.believed);
+        (self.reads, self.seen) = (other.reads, other.seen);
         K::assign(&mut self.near, &other.near);
         K::assign(&mut self.bound, &other.bound);
         K::assign(&mut self.edge, &other.edge);
@@ -389,7 +401,7 @@ impl<K: Scannable> Cursor<K> {
         self.direction = self.direction.opposite();
         core::mem::swap(&mut self.near, &mut self.bound);
         (self.link, self.done) = (NO_BLOCK, false);
-        (self.reads, self.believed) = (0, FEW_LEAVES);
+        (self.reads, self.seen) = (0, Sight::NONE);
     }
 
     /// The place all matches on this side of which have been read.
@@ -425,14 +437,11 @@ impl<K: Scannable> Cursor<K> {
                 break;
             }
             let pin = self.go_on(tree, &range)?;
-            if !self.is_believable(tree.store()) {
-                let block = tree.store().block(pin);
-                return Err(Error::Corrupt {
-                    block,
-                    what: "scan comes to more pages than there are: keys are out of order",
-                });
-            }
             tree.store().note_read(pin);
+            if self.goes_round(tree.store(), pin) {
+                let block = tree.store().block(pin);
+                return Err(Error::Corrupt { block, what: "scan comes to a page again: keys are out of order" });
+            }
             let page = tree.page(pin)?;
             out.keys.begin(&page, wanted.wants_keys());
             (self.from, self.ends_at_edge) = (tree.store().block(pin), false);
@@ -463,14 +472,24 @@ impl<K: Scannable> Cursor<K> {
         Ok(None)
     }
 
-    /// Counts a leaf that the scan has come to. `false` if there cannot be as many: where keys are ordered in another way
-    /// than when they were inserted, a scan could go round for ever. Pages that are split meanwhile are counted, too.
-    fn is_believable<S: PageStore>(&mut self, store: &S) -> bool {
+    /// Counts a leaf that the scan has come to, and says whether it has come to this one before and nobody has changed it
+    /// since. That happens only where keys are ordered in another way than when they were inserted, and without end: a scan
+    /// leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again has been changed, so
+    /// a scan may be as slow as it likes. Brent's way to find a circle: one leaf is kept in mind, another one after twice as
+    /// many each time.
+    fn goes_round<S: PageStore>(&mut self, store: &S, pin: S::Pin) -> bool {
         self.reads += 1;
-        if self.reads > self.believed {
-            self.believed = store.block_count().saturating_mul(2).saturating_add(FEW_LEAVES);
+        if self.reads <= FEW_LEAVES {
+            return false;
         }
-        self.reads <= self.believed
+        let here = Sight { block: store.block(pin), lsn: store.lsn(pin) };
+        if here == self.seen {
+            return true;
+        }
+        if self.reads.is_power_of_two() {
+            self.seen = here;
+        }
+        false
     }
 
     /// Whether the scan came to its end on the only leaf that it came to: what it wanted is, and would be, nowhere else.
@@ -679,8 +698,8 @@ impl<K: Scannable> Cursor<K> {
 /// The place of a match that has none: beyond every page.
 const NOWHERE: u16 = u16::MAX;
 
-/// Leaves that a scan may come to before it is asked how many pages there are.
-const FEW_LEAVES: u32 = 32;
+/// Leaves that a scan comes to before it is asked whether it goes round: most come to fewer.
+const FEW_LEAVES: u64 = 32;
 
 /// Steps from range to range within a page, at most: each gets past an entry, or to one.
 const MOST_TURNS: usize = 2 * MAX_PAGE_ENTRIES + 2;

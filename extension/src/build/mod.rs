@@ -168,10 +168,11 @@ unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
     }
 }
 
-/// What a new index of `rel`'s columns is, with a build id drawn at random.
+/// What a new index of `rel`'s columns is, with a build id drawn at random. Raises if there can be none.
 unsafe fn new_index(rel: Relation) -> Index {
     // SAFETY: an open index of ours.
     unsafe {
+        column::refuse_unfit(rel);
         let (shape, _) = column::index_shape(rel);
         let mut id = [0u8; 8];
         if !pg_sys::pg_strong_random(id.as_mut_ptr().cast(), id.len()) {

@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 use super::{Searched, element_type, elements, first_of_row, row_members, with_equality};
 use crate::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
 use crate::keys::Keyed;
-use crate::memory::zeroed_array;
+use crate::memory::{self, zeroed_array};
 use crate::tuple::{Plain, Tuple};
 
 /// What a scan of exact lanes looks for.
@@ -267,13 +267,7 @@ impl ExactSearch {
         // SAFETY: the scan's context outlives it.
         unsafe {
             if self.arrays.is_null() {
-                self.arrays = pg_sys::AllocSetContextCreateInternal(
-                    self.context,
-                    c"fpbtree array keys".as_ptr(),
-                    pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                    pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-                );
+                self.arrays = memory::child_context(self.context, c"fpbtree array keys");
             }
             pg_sys::MemoryContextSwitchTo(self.arrays)
         }

@@ -13,7 +13,7 @@ use super::{Searched, element_type, elements, first_of_row, row_members};
 use crate::bounds::{self, ColumnOrder, List, interval, neighbours};
 use crate::codec::Codec;
 use crate::keys::{Keyed, LongColumns};
-use crate::memory::zeroed_array;
+use crate::memory::{self, zeroed_array};
 use crate::tuple::Tuple;
 
 /// What a scan of byte strings looks for.
@@ -59,7 +59,7 @@ impl Searched for Long {
         let selection = LongSelection::new(columns.shape(), Long::order(columns));
         // SAFETY: by this function's contract.
         unsafe {
-            let memory = child_context(context, c"fpbtree scan keys");
+            let memory = memory::child_context(context, c"fpbtree scan keys");
             let tuple = Tuple::new(context);
             search.write(LongSearch { columns, selection, rechecks: false, memory, tuple });
         }
@@ -120,19 +120,6 @@ mod raw {
 
     unsafe extern "C-unwind" {
         pub fn MemoryContextReset(context: pg_sys::MemoryContext);
-    }
-}
-
-unsafe fn child_context(parent: pg_sys::MemoryContext, name: &'static core::ffi::CStr) -> pg_sys::MemoryContext {
-    // SAFETY: the parent outlives the scan.
-    unsafe {
-        pg_sys::AllocSetContextCreateInternal(
-            parent,
-            name.as_ptr(),
-            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        )
     }
 }
 

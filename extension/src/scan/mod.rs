@@ -174,7 +174,7 @@ pub unsafe extern "C-unwind" fn amcanreturn(rel: Relation, _column: c_int) -> bo
 pub unsafe extern "C-unwind" fn ambeginscan(rel: Relation, keys: c_int, order_bys: c_int) -> IndexScanDesc {
     // SAFETY: called by the server, with an open index of ours. Raw calls: no destructor here.
     unsafe {
-        let scan = pg_sys::RelationGetIndexScan(rel, keys, order_bys);
+        let scan = raw::RelationGetIndexScan(rel, keys, order_bys);
         let index = Index::of(rel);
         with_keys!(index.kind, K => begin::<K>(scan, index));
         (*scan).xs_itupdesc = (*rel).rd_att;
@@ -222,10 +222,18 @@ pub unsafe extern "C-unwind" fn amrescan(
             state.unmark();
             state.stop_looking_ahead();
             state.positioned = false;
-            let keys = core::slice::from_raw_parts((*scan).keyData, (*scan).numberOfKeys as usize);
-            K::select(&mut state.search, (*scan).indexRelation, if (*scan).numberOfKeys > 0 { keys } else { &[] });
+            K::select(&mut state.search, (*scan).indexRelation, scan_keys(&*scan));
             state.foresee_hot();
         });
+    }
+}
+
+/// The conditions of a scan. Without any the server keeps no array of them.
+unsafe fn scan_keys(scan: &IndexScanDescData) -> &[ScanKeyData] {
+    match scan.numberOfKeys {
+        0 => &[],
+        // SAFETY: the server's array has as many.
+        count => unsafe { core::slice::from_raw_parts(scan.keyData, count as usize) },
     }
 }
 
@@ -592,7 +600,7 @@ impl<K: Searched> State<K> {
 /// The type of an array's elements.
 unsafe fn element_type(array: Datum) -> pg_sys::Oid {
     // SAFETY: the scan key's argument is an array.
-    unsafe { (*pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype }
+    unsafe { (*raw::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>()).elemtype }
 }
 
 /// The comparisons that a row comparison is made of, column by column.
@@ -626,12 +634,12 @@ fn with_equality(strategy: u16) -> u16 {
 unsafe fn elements(array: Datum) -> (&'static [Datum], &'static [bool]) {
     // SAFETY: the scan key's argument is an array of a known type.
     unsafe {
-        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
+        let array: *mut pg_sys::ArrayType = raw::pg_detoast_datum(array.cast_mut_ptr()).cast();
         let element = (*array).elemtype;
         let (mut length, mut by_value, mut align) = (0, false, 0);
-        pg_sys::get_typlenbyvalalign(element, &mut length, &mut by_value, &mut align);
+        raw::get_typlenbyvalalign(element, &mut length, &mut by_value, &mut align);
         let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
-        pg_sys::deconstruct_array(
+        raw::deconstruct_array(
             array,
             element,
             c_int::from(length),
@@ -676,5 +684,5 @@ unsafe fn count_scan(scan: &mut IndexScanDescData) {
 /// `tbm_add_tuples`, raw: it may run out of memory.
 unsafe fn add_to_bitmap(bitmap: *mut TIDBitmap, tids: &mut [ItemPointerData], recheck: bool) {
     // SAFETY: the server's bitmap.
-    unsafe { pg_sys::tbm_add_tuples(bitmap, tids.as_mut_ptr(), tids.len() as c_int, recheck) };
+    unsafe { raw::tbm_add_tuples(bitmap, tids.as_mut_ptr(), tids.len() as c_int, recheck) };
 }

@@ -268,7 +268,7 @@ impl<L: Radix + for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>>
     unsafe fn new(memory: usize, files: Files) -> Sorter<L> {
         // SAFETY: all-zero bytes are a table without slabs, and runs.
         unsafe {
-            let context = pg_sys::AllocSetContextCreateInternal(
+            let context = server::raw::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
                 c"fpbtree sort".as_ptr(),
                 0,
