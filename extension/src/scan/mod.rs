@@ -222,8 +222,12 @@ pub unsafe extern "C-unwind" fn amrescan(
             state.unmark();
             state.stop_looking_ahead();
             state.positioned = false;
-            let keys = core::slice::from_raw_parts((*scan).keyData, (*scan).numberOfKeys as usize);
-            K::select(&mut state.search, (*scan).indexRelation, if (*scan).numberOfKeys > 0 { keys } else { &[] });
+            // A scan without keys has no array of them either.
+            let keys = match (*scan).numberOfKeys as usize {
+                0 => &[],
+                count => core::slice::from_raw_parts((*scan).keyData, count),
+            };
+            K::select(&mut state.search, (*scan).indexRelation, keys);
             state.foresee_hot();
         });
     }
