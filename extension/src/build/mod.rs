@@ -9,13 +9,14 @@ use fpbtree_engine::page::{Entry, Geometry, Long, Meta};
 use fpbtree_engine::store::{Block, META, PageBytes, ROOT};
 use fpbtree_engine::tree::load::{Loader, Pages};
 use pgrx::PgLogLevel;
-use pgrx::PgSqlErrorCode::{ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
+use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation, TableScanDesc};
 
 use crate::index::Index;
 use crate::keys::{Keyed, with_keys};
 use crate::memory::{self, allocate};
+use crate::options::OnUniqueIndex;
 use crate::server::{self, Name, raw};
 use crate::sort::{Filed, Files, LongSorter, Sort, Sorter};
 use crate::unique::{Watch, refuse_build};
@@ -120,7 +121,7 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
         }
         let index = new_index(rel);
         if (*info).ii_Unique && !raw::ReindexIsProcessingIndex((*rel).rd_id) {
-            warn_of_conflict_clauses(heap, rel);
+            announce_unique(heap, rel);
         }
         let target = Target { heap, rel, info };
         let scanned = with_keys!(index.kind, K => build::<K>(target, index));
@@ -131,15 +132,24 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
     }
 }
 
-/// Says what a unique index that is not btree's does to `INSERT … ON CONFLICT` before 18.
-unsafe fn warn_of_conflict_clauses(heap: Relation, rel: Relation) {
+/// Says what a unique index that is not btree's does to `INSERT … ON CONFLICT` before 18, or refuses it for that.
+unsafe fn announce_unique(heap: Relation, rel: Relation) {
     if cfg!(feature = "pg18") {
         return;
     }
+    let (level, sqlstate, will) = match options::on_unique_index() {
+        OnUniqueIndex::Silent => return,
+        OnUniqueIndex::Notice => (PgLogLevel::NOTICE, ERRCODE_SUCCESSFUL_COMPLETION, "will"),
+        OnUniqueIndex::Error => (PgLogLevel::ERROR, ERRCODE_FEATURE_NOT_SUPPORTED, "would"),
+    };
     server::report(
-        PgLogLevel::NOTICE,
-        ERRCODE_SUCCESSFUL_COMPLETION,
-        format_args!("INSERT … ON CONFLICT on table \"{}\" will fail while it has index \"{}\"", Name(heap), Name(rel)),
+        level,
+        sqlstate,
+        format_args!(
+            "INSERT … ON CONFLICT on table \"{}\" {will} fail while it has index \"{}\"",
+            Name(heap),
+            Name(rel)
+        ),
         Some(format_args!(
             "Before version 18, PostgreSQL refuses it on a table with a unique index of another method than btree."
         )),
