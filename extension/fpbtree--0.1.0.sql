@@ -118,6 +118,9 @@ $mirror$;
 COMMENT ON FUNCTION fpbtree_mirror(pg_catalog.oid) IS
     'copies a btree operator family and its classes to fpbtree, or what the copy lacks; see fpbtree_adopt()';
 
+/* What fpbtree_adopt() is made of. */
+REVOKE EXECUTE ON FUNCTION fpbtree_missing_members(pg_catalog.oid), fpbtree_mirror(pg_catalog.oid) FROM PUBLIC;
+
 CREATE FUNCTION fpbtree_adopt(VARIADIC names pg_catalog.text[] DEFAULT '{}')
 RETURNS TABLE (kind pg_catalog.text, name pg_catalog.text, action pg_catalog.text)
 LANGUAGE plpgsql
@@ -240,7 +243,8 @@ LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'fpbtree_stat_prefetch_wrapper';
 
 COMMENT ON FUNCTION fpbtree_stat_prefetch(pg_catalog.regclass) IS
-    'pages of index and table that this session''s scans of an fpbtree index have asked for ahead';
+    'pages of index and table that this session''s scans of an fpbtree index have asked for ahead, '
+    'for those who may SELECT from its table';
 
 CREATE FUNCTION fpbtree_stat_hot(index pg_catalog.regclass)
 RETURNS TABLE (
@@ -259,7 +263,8 @@ LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'fpbtree_stat_hot_wrapper';
 
 COMMENT ON FUNCTION fpbtree_stat_hot(pg_catalog.regclass) IS
-    'how this session''s lookups in an fpbtree index have found its leaves, and the rows of its hot keys';
+    'how this session''s lookups in an fpbtree index have found its leaves, and the rows of its hot keys, '
+    'for those who may SELECT from its table';
 
 CREATE FUNCTION fpbtree_stat_hot_reset(index pg_catalog.regclass)
 RETURNS pg_catalog.void
@@ -267,5 +272,5 @@ LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'fpbtree_stat_hot_reset_wrapper';
 
 COMMENT ON FUNCTION fpbtree_stat_hot_reset(pg_catalog.regclass) IS
-    'lets fpbtree_stat_hot count an fpbtree index from zero again';
+    'lets fpbtree_stat_hot count an fpbtree index from zero again, for those who may SELECT from its table';
 

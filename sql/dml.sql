@@ -165,6 +165,17 @@ SELECT statement, harness.outcome(statement) FROM unnest(ARRAY[
   'ALTER INDEX ff SET (fillfactor = 70)']) statement;
 SELECT count(harness.sound('fillfactor 10', 'ff10'));
 DROP INDEX ff10, ff;
+-- btree's deduplicate_items is taken, and kept, without effect; quietly, as there may be many of them in a dump.
+SET client_min_messages = notice;
+CREATE INDEX deduplicated ON clustered USING fpbtree (v) WITH (deduplicate_items = off, fillfactor = 50);
+SET client_min_messages = warning;
+SELECT substring(pg_get_indexdef('deduplicated'::regclass) FROM 'WITH.*') AS kept, pg_relation_size('deduplicated') = bytes AS no_effect FROM before;
+SELECT statement, harness.outcome(statement) FROM unnest(ARRAY[
+  'ALTER INDEX deduplicated SET (deduplicate_items = on)',
+  'ALTER INDEX deduplicated RESET (deduplicate_items)',
+  'ALTER INDEX deduplicated SET (deduplicate_items = perhaps)',
+  'CREATE INDEX ffd ON clustered USING fpbtree (v) WITH (deduplicate_items = 3)']) statement;
+DROP INDEX deduplicated;
 -- Partial indexes, and indexes of expressions.
 CREATE TABLE partial (id int, v int, active bool);
 CREATE INDEX partial_idx ON partial USING fpbtree (v) WHERE active;

@@ -36,6 +36,17 @@ CREATE UNIQUE INDEX announced_v ON announced USING fpbtree (v);
 CREATE INDEX announced_id ON announced USING fpbtree (id);
 CREATE TABLE quiet (v int, EXCLUDE USING fpbtree (v WITH =));
 REINDEX INDEX announced_v;
+-- Who wants neither can have silence, or an error.
+SET fpbtree.unique_index = 'silent';
+CREATE UNIQUE INDEX announced_silently ON quiet USING fpbtree (v);
+SET fpbtree.unique_index = 'error';
+CREATE TABLE refused (v int);
+SELECT told(s) = CASE WHEN :'modern' THEN 'ok' ELSE '0A000 | INSERT … ON CONFLICT on table "refused" would fail while it has index "refused_v" | Before version 18, PostgreSQL refuses it on a table with a unique index of another method than btree. | Use a btree index, or an exclusion constraint with "=", where ON CONFLICT is needed.' END
+  FROM (VALUES ('CREATE UNIQUE INDEX refused_v ON refused USING fpbtree (v)')) v(s);
+SELECT told('CREATE INDEX refused_plain ON refused USING fpbtree (v)'), told('REINDEX INDEX announced_v');
+SET fpbtree.unique_index = 'perhaps';
+RESET fpbtree.unique_index;
+SHOW fpbtree.unique_index;
 SET client_min_messages = warning;
 SELECT s, left(harness.outcome(s), 5) = CASE WHEN :'modern' THEN 'ok' ELSE 'XX000' END AS as_announced FROM unnest(ARRAY[
   'INSERT INTO announced VALUES (1, 11) ON CONFLICT DO NOTHING',
@@ -46,7 +57,7 @@ SELECT CASE WHEN :'modern' THEN harness.outcome(s) ELSE 'ok' END FROM unnest(ARR
   'INSERT INTO announced VALUES (7, 12) ON CONFLICT (v) DO UPDATE SET id = 70',
   'INSERT INTO announced VALUES (8, 80), (9, 90) ON CONFLICT (v) DO NOTHING']) s;
 SELECT NOT :'modern' OR ARRAY[70, 2, 8, 9] = (SELECT array_agg(id ORDER BY v) FROM announced) AS done;
-DROP TABLE announced, quiet;
+DROP TABLE announced, quiet, refused;
 -- Values of each type: "a" and "same" are equal, whatever they look like; "b" is another one.
 CREATE TABLE kind (type text, a text, same text, b text);
 INSERT INTO kind VALUES

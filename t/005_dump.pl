@@ -17,7 +17,7 @@ INSERT INTO t SELECT i, i % 1000, timestamptz '2020-01-01' + i * interval '1 hou
 CREATE INDEX t_v ON t USING fpbtree (v);
 CREATE INDEX t_desc ON t USING fpbtree (d DESC NULLS LAST) WITH (fillfactor = '70');
 CREATE INDEX t_list ON t USING fpbtree (b, v DESC, id NULLS FIRST);
-CREATE INDEX t_part ON t USING fpbtree (u) WHERE active;
+CREATE INDEX t_part ON t USING fpbtree (u) WITH (deduplicate_items = off) WHERE active;
 CREATE INDEX t_expression ON t USING fpbtree ((v + id));
 ALTER TABLE t CLUSTER ON t_v;
 CREATE TABLE e (v int, EXCLUDE USING fpbtree (v WITH =));
@@ -39,6 +39,7 @@ command_ok([ 'pg_dump', @connection, '-f', $file, 'postgres' ], 'pg_dump');
 my $dump = slurp_file($file);
 like($dump, qr/^CREATE EXTENSION IF NOT EXISTS fpbtree WITH SCHEMA public;$/m, 'the extension is dumped');
 like($dump, qr/^CREATE INDEX t_desc ON public\.t USING fpbtree \(d DESC NULLS LAST\) WITH \(fillfactor='70'\);$/m, 'an index is dumped');
+like($dump, qr/^CREATE INDEX t_part ON public\.t USING fpbtree \(u\) WITH \(deduplicate_items=off\) WHERE active;$/m, 'a parameter without effect is dumped, too');
 like($dump, qr/^CREATE INDEX t_list ON public\.t USING fpbtree \(b, v DESC, id NULLS FIRST\);$/m, 'a list is dumped');
 like($dump, qr/EXCLUDE USING fpbtree \(v WITH =\)/, 'a constraint is dumped');
 unlike($dump, qr/CREATE (OPERATOR|ACCESS METHOD|FUNCTION)/, 'the extension\'s own objects are not');

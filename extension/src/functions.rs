@@ -80,11 +80,12 @@ enum Privilege {
     Read,
 }
 
-/// An index opened for one of the functions, and its table.
+/// An index opened for one of the functions, and its table. Until it is closed the owner's code runs as the owner.
 struct Opened {
     heap: Relation,
     index: Relation,
     lock: LOCKMODE,
+    caller: Caller,
 }
 
 impl Opened {
@@ -105,13 +106,14 @@ impl Opened {
             }
             check_privilege(&privilege, rel);
             check_usable(rel);
-            Opened { heap: table, index: rel, lock }
+            Opened { heap: table, index: rel, lock, caller: Caller::become_owner(table) }
         }
     }
 
     unsafe fn close(self) {
         // SAFETY: opened by the constructor.
         unsafe {
+            self.caller.restore();
             raw::relation_close(self.index, self.lock);
             server::raw::table_close(self.heap, self.lock);
         }
@@ -365,17 +367,16 @@ impl<K: Keyed> Checker<'_, K> {
                     Some(format_args!("Check it in a READ COMMITTED transaction.")),
                 );
             }
-            let caller = Caller::become_owner(opened.heap);
             let snapshot = raw::RegisterSnapshot(raw::GetTransactionSnapshot());
             let state = (&raw mut *self).cast::<c_void>();
             server::table_index_check_scan(opened.heap, opened.index, info, snapshot, Some(find::<K>), state);
             raw::UnregisterSnapshot(snapshot);
-            caller.restore();
         }
     }
 }
 
-/// Who called, while the code of index expressions and predicates runs as the table's owner: it is the owner's code.
+/// Who called, while the code of comparison functions, index expressions and predicates runs as the table's owner: it is
+/// the owner's code, and could do whatever the caller may.
 struct Caller {
     user: Oid,
     context: c_int,
@@ -480,7 +481,7 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_prefetch_wrapper(call: FunctionCall
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
         let rows = Rows::new(call);
-        raw::relation_close(open_ours(index, pg_sys::AccessShareLock as LOCKMODE), pg_sys::AccessShareLock as LOCKMODE);
+        Opened::new(index, pg_sys::AccessShareLock, Privilege::Read).close();
         let counts = Counts::of_session(index);
         rows.add([counts.requested, counts.cached, counts.used, counts.wasted].map(|n| Datum::from(n as i64)));
         Datum::from(0)
@@ -529,11 +530,10 @@ unsafe fn caches_of(call: FunctionCallInfo) -> (Place, u64) {
     // SAFETY: called by the server; the index is open while its meta page is looked at.
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
-        let rel = open_ours(index, pg_sys::AccessShareLock as LOCKMODE);
-        check_usable(rel);
-        let build_id = Index::build_id(rel);
-        let caches = (Place::of(build_id), hot_rows::owner(rel, build_id));
-        raw::relation_close(rel, pg_sys::AccessShareLock as LOCKMODE);
+        let opened = Opened::new(index, pg_sys::AccessShareLock, Privilege::Read);
+        let build_id = Index::build_id(opened.index);
+        let caches = (Place::of(build_id), hot_rows::owner(opened.index, build_id));
+        opened.close();
         caches
     }
 }

@@ -5,6 +5,9 @@ use core::ffi::c_int;
 
 use fpbtree_engine::hot::rows::{self, HotRows};
 use fpbtree_engine::hot::word::words_at;
+use fpbtree_engine::paging;
+use pgrx::PgLogLevel;
+use pgrx::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Relation};
 
@@ -57,10 +60,29 @@ unsafe extern "C-unwind" fn request() {
         if let Some(next) = (*PROCESS.0.get()).request {
             next();
         }
-        if options::hot_cache_size() > 0 {
-            pg_sys::RequestAddinShmemSpace(options::hot_cache_size());
+        let size = options::hot_cache_size();
+        if size > 0 {
+            check_size(size);
+            pg_sys::RequestAddinShmemSpace(size);
         }
     }
+}
+
+/// Where the memory cannot be had, says whose setting asks for it: the server that fails to map it does not know. All of
+/// the cache is written at the start, so that one larger than the machine's memory would take the machine down.
+fn check_size(size: usize) {
+    const MB: usize = 1 << 20;
+    // SAFETY: the server's own setting.
+    let buffers = unsafe { pg_sys::NBuffers } as usize * pg_sys::BLCKSZ as usize;
+    let Some(memory) = paging::machine_memory().filter(|&memory| size + buffers > memory) else { return };
+    let level = if size > memory { PgLogLevel::FATAL } else { PgLogLevel::WARNING };
+    server::report(
+        level,
+        ERRCODE_OUT_OF_MEMORY,
+        format_args!("fpbtree.hot_cache_size asks for {} MB of shared memory", size / MB),
+        Some(format_args!("The machine has {} MB, and shared_buffers asks for {} MB.", memory / MB, buffers / MB)),
+        Some(format_args!("Reduce fpbtree.hot_cache_size.")),
+    );
 }
 
 /// Also after a crash, with memory anew. The lock that guards this where processes start one by one is not needed:

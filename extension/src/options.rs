@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
 
-use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Relation};
 
@@ -25,6 +25,21 @@ static PREFETCH: GucSetting<bool> = GucSetting::<bool>::new(true);
 static DESCENT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_DESCENT_CACHE);
 static HOT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_HOT_CACHE);
 static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
+static UNIQUE_INDEX: GucSetting<OnUniqueIndex> = GucSetting::<OnUniqueIndex>::new(OnUniqueIndex::Notice);
+
+/// What is said of a new unique index before 18, which breaks `INSERT … ON CONFLICT` on its table.
+#[derive(Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
+pub enum OnUniqueIndex {
+    /// Nothing.
+    #[name = c"silent"]
+    Silent,
+    /// A notice.
+    #[name = c"notice"]
+    Notice,
+    /// That there will be none.
+    #[name = c"error"]
+    Error,
+}
 
 /// How far reads may be ahead.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +59,7 @@ struct Options {
     prefetch: bool,
     prefetch_distance: c_int,
     hot_cache: bool,
+    deduplicate_items: bool,
 }
 
 struct Kind(core::cell::Cell<pg_sys::relopt_kind::Type>);
@@ -92,6 +108,14 @@ pub fn register() {
             true,
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
+        // So that statements made for btree can be run. Nothing is said of it: there may be thousands in a dump.
+        pg_sys::add_bool_reloption(
+            KIND.0.get(),
+            c"deduplicate_items".as_ptr(),
+            c"Has no effect: accepted because btree has it".as_ptr(),
+            true,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
     }
 }
 
@@ -124,6 +148,14 @@ fn register_settings() {
         GucContext::Userset,
         GucFlags::UNIT_KB,
     );
+    GucRegistry::define_enum_guc(
+        c"fpbtree.unique_index",
+        c"What is said when a unique fpbtree index is created on PostgreSQL 15 to 17.",
+        c"INSERT ... ON CONFLICT then fails on its table: nothing is said of that, a notice is given, or an error raised. No effect on 18.",
+        &UNIQUE_INDEX,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
     // SAFETY: the server's own flag. A setting that only a start can change can only be made then.
     let is_preloaded = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
     GucRegistry::define_int_guc(
@@ -154,6 +186,7 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
         element(c"prefetch", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, prefetch)),
         element(c"prefetch_distance", pg_sys::relopt_type::RELOPT_TYPE_INT, offset_of!(Options, prefetch_distance)),
         element(c"hot_cache", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, hot_cache)),
+        element(c"deduplicate_items", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, deduplicate_items)),
     ];
     let (kind, size, count) = (KIND.0.get(), size_of::<Options>(), elements.len() as c_int);
     // SAFETY: the table has the elements it is said to have. Raw, so that a wrong value's error comes through whole.
@@ -175,6 +208,11 @@ pub fn descent_cache_size() -> usize {
 /// Bytes of shared memory for the rows of hot keys, once the server has started.
 pub fn hot_cache_size() -> usize {
     HOT_CACHE_SIZE.get() as usize * 1024
+}
+
+/// What is said of a new unique index before 18.
+pub fn on_unique_index() -> OnUniqueIndex {
+    UNIQUE_INDEX.get()
 }
 
 /// Whether the rows of the index's hot keys may be kept.

@@ -1,7 +1,7 @@
 //! CREATE INDEX and REINDEX: entries collected by the heap scan, in parallel workers where the server grants them, sorted,
 //! loaded bottom up.
 
-use core::ffi::{c_char, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 
 use fpbtree_engine::key::Tail;
@@ -9,13 +9,14 @@ use fpbtree_engine::page::{Entry, Geometry, Long, Meta};
 use fpbtree_engine::store::{Block, META, PageBytes, ROOT};
 use fpbtree_engine::tree::load::{Loader, Pages};
 use pgrx::PgLogLevel;
-use pgrx::PgSqlErrorCode::{ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
+use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation, TableScanDesc};
 
 use crate::index::Index;
 use crate::keys::{Keyed, with_keys};
 use crate::memory::{self, allocate};
+use crate::options::OnUniqueIndex;
 use crate::server::{self, Name, raw};
 use crate::sort::{Filed, Files, LongSorter, Sort, Sorter};
 use crate::unique::{Watch, refuse_build};
@@ -28,9 +29,11 @@ mod parts;
 use pages::{NewFile, WholeFile};
 use parallel::Team;
 
-/// Phases that `pg_stat_progress_create_index` names. The server's own first phase is 1.
+/// Phases that `pg_stat_progress_create_index` names, as btree numbers and names its own. The server's first phase is 1;
+/// 4 would be the sort of dead rows, which are sorted with the others here.
 const PHASE_SCAN: i64 = 2;
-const PHASE_LOAD: i64 = 3;
+const PHASE_SORT: i64 = 3;
+const PHASE_LOAD: i64 = 5;
 
 /// The `ambuildphasename` callback.
 #[pg_guard]
@@ -38,7 +41,8 @@ pub unsafe extern "C-unwind" fn ambuildphasename(phase: i64) -> *mut c_char {
     let name = match phase {
         1 => c"initializing",
         PHASE_SCAN => c"scanning table",
-        PHASE_LOAD => c"sorting and loading entries in index",
+        PHASE_SORT => c"sorting live tuples",
+        PHASE_LOAD => c"loading tuples in tree",
         _ => return core::ptr::null_mut(),
     };
     name.as_ptr().cast_mut()
@@ -120,7 +124,7 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
         }
         let index = new_index(rel);
         if (*info).ii_Unique && !raw::ReindexIsProcessingIndex((*rel).rd_id) {
-            warn_of_conflict_clauses(heap, rel);
+            announce_unique(heap, rel);
         }
         let target = Target { heap, rel, info };
         let scanned = with_keys!(index.kind, K => build::<K>(target, index));
@@ -131,15 +135,24 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
     }
 }
 
-/// Says what a unique index that is not btree's does to `INSERT … ON CONFLICT` before 18.
-unsafe fn warn_of_conflict_clauses(heap: Relation, rel: Relation) {
+/// Says what a unique index that is not btree's does to `INSERT … ON CONFLICT` before 18, or refuses it for that.
+unsafe fn announce_unique(heap: Relation, rel: Relation) {
     if cfg!(feature = "pg18") {
         return;
     }
+    let (level, sqlstate, will) = match options::on_unique_index() {
+        OnUniqueIndex::Silent => return,
+        OnUniqueIndex::Notice => (PgLogLevel::NOTICE, ERRCODE_SUCCESSFUL_COMPLETION, "will"),
+        OnUniqueIndex::Error => (PgLogLevel::ERROR, ERRCODE_FEATURE_NOT_SUPPORTED, "would"),
+    };
     server::report(
-        PgLogLevel::NOTICE,
-        ERRCODE_SUCCESSFUL_COMPLETION,
-        format_args!("INSERT … ON CONFLICT on table \"{}\" will fail while it has index \"{}\"", Name(heap), Name(rel)),
+        level,
+        sqlstate,
+        format_args!(
+            "INSERT … ON CONFLICT on table \"{}\" {will} fail while it has index \"{}\"",
+            Name(heap),
+            Name(rel)
+        ),
         Some(format_args!(
             "Before version 18, PostgreSQL refuses it on a table with a unique index of another method than btree."
         )),
@@ -212,15 +225,14 @@ unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
     // SAFETY: as `ambuild`. The collector lives in this frame and owns no destructor.
     unsafe {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
-        progress(PHASE_SCAN);
+        report_phase(PHASE_SCAN);
         let team = Team::call(target, &index);
         let mut collector = Collector::<K>::new(target.rel, room, Files::Own);
         let scanned = match &team {
             Some(team) => team.work(target, room, &mut collector),
             None => collector.scan(target, None, true),
         };
-        progress(PHASE_LOAD);
-        pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL as i32, scanned.entries as i64);
+        report_scanned(scanned.entries);
         let divided = match &team {
             Some(team) => parts::load(team, target, scanned.entries, &mut collector),
             None => false,
@@ -253,13 +265,14 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
             {
                 refuse_build(rel, heap, columns, entry);
             }
-            let entry = Entry { tail: entry.tail.alive(), ..*entry };
-            loader.add(geometry, order, &entry, &mut file);
-            loaded += 1;
             if loaded.is_multiple_of(REPORTED) {
                 report_loaded(loaded);
             }
+            let entry = Entry { tail: entry.tail.alive(), ..*entry };
+            loader.add(geometry, order, &entry, &mut file);
+            loaded += 1;
         });
+        report_loaded(loaded);
         loader.finish(geometry, order, &mut file);
         file.end();
         memory::free(&raw mut *loader);
@@ -269,16 +282,32 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
 /// Entries loaded between two reports of how many.
 const REPORTED: u64 = 1 << 16;
 
+/// Says that so many entries are loaded, which is the phase then: before the first one comes they are sorted.
 fn report_loaded(entries: u64) {
-    // SAFETY: shared memory of this backend's own.
-    unsafe {
-        pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE as i32, entries as i64);
-    }
+    report([
+        (pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD),
+        (pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, entries as i64),
+    ]);
 }
 
-fn progress(phase: i64) {
-    // SAFETY: shared memory of this backend's own.
-    unsafe { pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_CREATEIDX_SUBPHASE as i32, phase) };
+/// Says that the table was scanned, with so many entries, which are sorted now.
+fn report_scanned(entries: u64) {
+    report([
+        (pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT),
+        (pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, entries as i64),
+        (pg_sys::PROGRESS_SCAN_BLOCKS_TOTAL, 0),
+        (pg_sys::PROGRESS_SCAN_BLOCKS_DONE, 0),
+    ]);
+}
+
+fn report_phase(phase: i64) {
+    report([(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, phase)]);
+}
+
+fn report<const N: usize>(progress: [(u32, i64); N]) {
+    let (what, values) = (progress.map(|(what, _)| what as c_int), progress.map(|(_, value)| value));
+    // SAFETY: shared memory of this backend's own; arrays of so many elements.
+    unsafe { pg_sys::pgstat_progress_update_multi_param(N as c_int, what.as_ptr(), values.as_ptr()) };
 }
 
 /// Adds one heap tuple's entry. One that is there only for old snapshots is marked dead until the entry is loaded: it

@@ -15,7 +15,7 @@ use pgrx::pg_sys::{
 };
 
 use super::parts::{self, Part};
-use super::{Collector, Scanned, Sorted, Target};
+use super::{Collector, PHASE_SORT, Scanned, Sorted, Target, report_phase};
 use crate::index::Index;
 use crate::keys::with_keys;
 use crate::server::{self, Name};
@@ -164,6 +164,9 @@ impl Workplace {
             let mut collector = Collector::<K>::new(target.rel, room, files);
             let scan = raw::table_beginscan_parallel(target.heap, self.scan);
             let scanned = collector.scan(target, Some(scan), progress);
+            if progress {
+                report_phase(PHASE_SORT);
+            }
             let runs = collector.sorter.leave(K::order(&collector.columns));
             collector.sorter.close();
             let broken_hot_chain = (*target.info).ii_BrokenHotChain;

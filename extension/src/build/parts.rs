@@ -72,6 +72,7 @@ pub(super) unsafe fn load<K: Sorted>(team: &Team, target: Target, entries: u64, 
         collector.sorter.close();
         team.work.say_done();
         team.wait_for_all();
+        report_loaded((*team.work.shared).loaded.load(Relaxed));
         join(&team.work, target, collector);
     }
     true
@@ -166,6 +167,15 @@ impl PartOf<'_> {
         }
     }
 
+    /// Says that so many more entries are loaded.
+    unsafe fn report(&self, more: u64) {
+        // SAFETY: memory of all who take part.
+        let loaded = unsafe { (*self.work.shared).loaded.fetch_add(more, Relaxed) } + more;
+        if self.progress {
+            report_loaded(loaded);
+        }
+    }
+
     /// Loads the part's entries. Whether one of them may not be there: the first one is left in a file.
     unsafe fn load<K: Sorted>(&self, collector: &mut Collector<K>) -> bool {
         let Target { rel, info, .. } = self.target;
@@ -184,6 +194,7 @@ impl PartOf<'_> {
             let leaves = new_leaves::<K>(options::fillfactor(rel) as usize, &from, first_leaf(self.number));
             let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
             let (mut repeats, mut loaded) = (false, 0u64);
+            self.report(0);
             sorter.merge_part(order, |entry| {
                 if let Some(watch) = watch.as_mut().filter(|_| !entry.tail.dead())
                     && watch.repeats(rel, columns, entry)
@@ -196,13 +207,11 @@ impl PartOf<'_> {
                 pages.loaded += K::Sorter::weight(entry);
                 loaded += 1;
                 if loaded.is_multiple_of(REPORTED) {
-                    let loaded = shared.loaded.fetch_add(REPORTED, Relaxed) + REPORTED;
-                    if self.progress {
-                        report_loaded(loaded);
-                    }
+                    self.report(REPORTED);
                 }
                 true
             });
+            self.report(loaded % REPORTED);
             if !repeats {
                 let behind = self.number + 1;
                 let right = if behind < self.parts { first_leaf(behind) } else { NO_BLOCK };
