@@ -18,10 +18,10 @@ from progress import Progress
 from server import Failure, Server, can_forget
 
 NAME = "matrix"
-ROWS = {"quick": 50_000, "full": 400_000}
+ROWS = {"quick": 100_000, "full": 800_000}
 ROUNDS = 5
 # How long a quick run takes of what a full one does.
-QUICK = 0.25
+QUICK = 0.2
 # Where a ratio is red.
 LIMIT = 1.02
 # What becomes of a cell. Those of the last two are tried again by the next run.

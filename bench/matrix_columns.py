@@ -26,7 +26,7 @@ LOOKED_UP = 100
 LOOKUPS = (500, 2000)
 LOOKED_UP_TIMES = 4
 # At the least so many milliseconds a sample of a scan takes, quick and full, by repeating it.
-LONG_ENOUGH = (20, 60)
+LONG_ENOUGH = (30, 60)
 
 
 @dataclass(frozen=True)
@@ -262,18 +262,18 @@ def vacuum(bench, kind):
 
 # Of one kind after another.
 TASKS = [
-    Task(("size",), sizes, 3),
-    Task(("probe",), probe_keys, 3),
-    Task(("probe_rows",), probe_rows, 2),
-    Task(("lookup",), lookup, 6),
+    Task(("size",), sizes, 4),
+    Task(("probe",), probe_keys, 4),
+    Task(("probe_rows",), probe_rows, 3),
+    Task(("lookup",), lookup, 7),
     Task(("scan",), scan, 2),
     Task(("count",), count_range, 2),
     Task(("range",), range_rows, 3),
     Task(("like",), like, 1),
-    Task(("build",), functools.partial(build, "build", ALONE), 9),
-    Task(("build_parallel",), functools.partial(build, "build_parallel", PARALLEL), 7),
-    Task(("grown", "insert", "wal"), inserts, 5),
-    Task(("vacuum",), vacuum, 9),
+    Task(("build",), functools.partial(build, "build", ALONE), 10),
+    Task(("build_parallel",), functools.partial(build, "build_parallel", PARALLEL), 9),
+    Task(("grown", "insert", "wal"), inserts, 8),
+    Task(("vacuum",), vacuum, 10),
 ]
 
 

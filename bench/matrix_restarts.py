@@ -105,5 +105,5 @@ def clean_redo(bench, kind):
 # Of all kinds, when everything else is done.
 RESTARTS = [
     Restarts("cold", prepare_cold, measure_cold, clean, 3, reuses=True),
-    Restarts("redo", prepare_redo, measure_redo, clean_redo, 6),
+    Restarts("redo", prepare_redo, measure_redo, clean_redo, 5),
 ]

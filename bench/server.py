@@ -121,7 +121,7 @@ class Server:
         return library
 
     def _pg_ctl(self, *arguments, preload=""):
-        self.run("pg_ctl", "-D", self.data, "-l", os.path.join(self.directory, "log"), "-w", "-t", "60", *arguments,
+        self.run("pg_ctl", "-D", self.data, "-l", os.path.join(self.directory, "log"), "-w", "-t", "600", *arguments,
                  preload=preload)
 
     def _start(self):
