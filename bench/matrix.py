@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import texts
 from machine import cpu_model, machine, memory_mb
-from matrix_columns import COLUMNS, TASKS, Unable, clean
+from matrix_columns import COLUMNS, TASKS, clean
 from matrix_kinds import TYPES, kinds
 from matrix_restarts import RESTARTS, SETTINGS
-from measure import KINDS, METHODS, Bench
+from measure import KINDS, METHODS, Bench, WrongPlan
 from progress import Progress
 from server import Failure, Server, can_forget
 
@@ -71,7 +71,7 @@ def cell(samples, unit):
 
 def failed_cell(failure):
     words = str(failure).strip()
-    state = IMPOSSIBLE if isinstance(failure, Unable) else BROKEN
+    state = IMPOSSIBLE if isinstance(failure, WrongPlan) else BROKEN
     return {"state": state, "why": words if len(words) < 300 else f"{words[:300]}…"}
 
 
@@ -257,7 +257,7 @@ class Run:
         """Keeps the cells of what measure() returns, or why there are none."""
         try:
             measured = measure() or {}
-        except Failure as failure:
+        except (Failure, OSError) as failure:
             measured = {name: dict.fromkeys(columns, failed_cell(failure)) for name in names}
             bench.recover()
         for name, of_columns in measured.items():

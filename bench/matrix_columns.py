@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from cold import INDEX_ONLY, PLAIN, count
 from figures import ALONE, SHARED, time_build, time_vacuum
-from measure import ARMS, METHODS, NESTED_LOOP, differences
+from measure import ARMS, METHODS, NESTED_LOOP, WrongPlan, differences
 from own_log import log_position
-from server import Failure
 
 PLAIN_LOOP = NESTED_LOOP | {"enable_indexonlyscan": "off"}
 # Small tables are built in parallel, too.
@@ -80,12 +79,8 @@ def check(bench, statement, index, *node_types):
     if "Index Only Scan" in node_types:
         able = bench.session.query(f"SELECT pg_index_column_has_property('{index}', 1, 'returnable')")
         if able != "t":
-            raise Unable("no index-only scan")
+            raise WrongPlan("no index-only scan")
     bench.expect_plan(statement, index, *node_types)
-
-
-class Unable(Failure):
-    """What is to be measured does not exist, and that is no error."""
 
 
 def sizes(bench, kind):

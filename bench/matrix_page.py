@@ -4,7 +4,7 @@ import os
 from html import escape
 
 from elements import element, folded, paragraph
-from matrix import BROKEN, IMPOSSIBLE, LIMIT, MEASURED, ROWS, State, NAME
+from matrix import BROKEN, IMPOSSIBLE, LIMIT, MEASURED, NAME, ROWS, State
 from matrix_columns import COLUMNS
 from matrix_kinds import kinds
 from report import amount, hardware, table
@@ -31,7 +31,6 @@ max-width:13rem;font-weight:400}
 .matrix small{display:block;font-size:.65rem;opacity:.8}
 .matrix .less{background:#0a82}
 .matrix .more{background:#f436;font-weight:600}
-.matrix .none small{max-width:6rem;white-space:normal}
 """
 
 
@@ -50,13 +49,19 @@ def above(cell):
     return round(cell["ratio"], 2) > LIMIT
 
 
-def data(cell):
+def why(cell, reasons):
+    """The number of the reason why a cell is not measured, which it has in `reasons` from then on."""
+    said = " ".join(cell["why"].split())
+    words = f"broken: {said}" if cell["state"] == BROKEN else said
+    return f"– [{reasons.setdefault(words, len(reasons) + 1)}]"
+
+
+def data(cell, reasons):
     """A cell of the page's table."""
     if not cell:
         return "<td></td>"
     if cell["state"] != MEASURED:
-        words = cell["why"] if cell["state"] == IMPOSSIBLE else cell["state"]
-        return element("td", f"–{element('small', escape(words))}", title=cell["why"], class_="none")
+        return element("td", why(cell, reasons), title=cell["why"], class_="none")
     sides = ", ".join(f"{method} {amount(cell[method], cell['unit'])}" for method in ("fpbtree", "btree"))
     kind = "more" if above(cell) else "less" if cell["ratio"] < 1 else "same"
     inside = f"{cell['ratio']:.2f}" + (element("small", spread(cell)) if spread(cell) else "")
@@ -84,15 +89,18 @@ def counted(matrix):
 def section(matrix):
     """The page's part."""
     columns, titles = shown(matrix)
+    reasons = {}
     head = element("tr", "<th></th>" + "".join(
         element("th", escape(COLUMNS[column].title), title=COLUMNS[column].note) for column in columns))
     rows = [element("tr", element("th", escape(title), scope="row")
-                    + "".join(data(matrix["cells"][name].get(column)) for column in columns))
+                    + "".join(data(matrix["cells"][name].get(column), reasons) for column in columns))
             for name, title in titles.items()]
     grid = element("table", f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>", class_=NAME)
     notes = "".join(element("li", escape(line)) for line in explained(columns))
+    unmeasured = "".join(element("li", escape(words)) for words in reasons)
     return "".join([f'<h2 id="{NAME}">The matrix: kinds of keys by what people do</h2>',
                     paragraph(WORDS.format(mark="red")), paragraph(counted(matrix)), element("div", grid, class_="scroll"),
+                    element("ol", unmeasured, class_="small") if reasons else "",
                     folded("What the columns are", element("ul", notes), open="open"),
                     paragraph(of_what(matrix), class_="small")])
 
@@ -102,12 +110,11 @@ def explained(columns):
 
 
 def text(cell, reasons, small="({})"):
-    """A cell in Markdown; a reason gets a number, which it has in `reasons` from then on."""
+    """A cell in Markdown."""
     if not cell:
         return ""
     if cell["state"] != MEASURED:
-        words = " ".join((f"{cell['state']}: " if cell["state"] == BROKEN else "") .split() + cell["why"].split())
-        return f"– [{reasons.setdefault(words, len(reasons) + 1)}]"
+        return why(cell, reasons)
     ratio = f"**{cell['ratio']:.2f}**" if above(cell) else f"{cell['ratio']:.2f}"
     return " ".join(filter(None, [ratio, spread(cell) and small.format(spread(cell))]))
 
@@ -161,8 +168,8 @@ def write_readme(directory):
     found = State.read(os.path.join(directory, f"{NAME}.json"))
     if not found:
         raise Failure(f"no {NAME}.json: `make bench FIGURE={NAME} FULL=1` measures it")
-    if why := lacking(found.as_dict()):
-        raise Failure(f"README.md shows only a complete full run of one commit: {why}")
+    if lack := lacking(found.as_dict()):
+        raise Failure(f"README.md shows only a complete full run of one commit: {lack}")
     with open(README, encoding="utf-8") as content:
         changed = readme(content.read(), found.as_dict())
     with open(README, "w", encoding="utf-8") as out:

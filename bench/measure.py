@@ -95,9 +95,14 @@ KINDS = {
     "spare": Kind({"k": "int4"}, LONE_ROW, rows=100, **LONE),
 }
 
+
 NO_OTHER_SCAN = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 NESTED_LOOP = NO_OTHER_SCAN | {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
                                "enable_memoize": "off"}
+
+
+class WrongPlan(Failure):
+    """A statement is not planned as it is meant to be measured."""
 
 
 def differences(samples):
@@ -191,7 +196,7 @@ class Bench:
             try:
                 self.session = self.server.session()
                 return
-            except (Failure, BrokenPipeError):
+            except (Failure, OSError):
                 time.sleep(1)
         raise Failure("the server does not come back")
 
@@ -280,5 +285,5 @@ class Bench:
         indexes = {node["Index Name"] for node in nodes if "Index Name" in node}
         fetches = sum(node.get("Heap Fetches", 0) for node in nodes)
         if not types.issuperset(node_types) or indexes != {index} or fetches > 0:
-            raise Failure(f"not the plan to be measured ({', '.join(node_types)} on {index}): "
-                          f"{', '.join(sorted(types))} on {', '.join(indexes) or 'no index'}, {fetches} heap fetches")
+            raise WrongPlan(f"not the plan to be measured ({', '.join(node_types)} on {index}): "
+                            f"{', '.join(sorted(types))} on {', '.join(indexes) or 'no index'}, {fetches} heap fetches")

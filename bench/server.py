@@ -1,5 +1,6 @@
 """A private PostgreSQL cluster, and a psql session to time statements in."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -162,8 +163,9 @@ class Session:
         self.set(**settings)
 
     def close(self):
-        """Ends the session."""
-        self.psql.stdin.close()
+        """Ends the session, or what is left of it."""
+        with contextlib.suppress(BrokenPipeError):
+            self.psql.stdin.close()
         self.psql.wait()
 
     def set(self, **settings):

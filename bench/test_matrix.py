@@ -13,10 +13,10 @@ import matrix_page
 import report as reports
 import texts
 from matrix import BROKEN, IMPOSSIBLE, LEFT_OUT, MEASURED, Run, State, cell, failed_cell
-from matrix_columns import COLUMNS, TASKS, Unable
+from matrix_columns import COLUMNS, TASKS
 from matrix_kinds import kinds
 from matrix_restarts import RESTARTS, at, redo_points, turns
-from measure import METHODS
+from measure import METHODS, WrongPlan
 from page import page
 from server import Failure
 from test_page import ABOUT
@@ -86,7 +86,7 @@ class Cells(unittest.TestCase):
         self.assertEqual(cell({"fpbtree": [1, 1], "btree": [0, 2]}, "ms")["state"], IMPOSSIBLE)
 
     def test_failures(self):
-        self.assertEqual(failed_cell(Unable("no scan")), {"state": IMPOSSIBLE, "why": "no scan"})
+        self.assertEqual(failed_cell(WrongPlan("no scan")), {"state": IMPOSSIBLE, "why": "no scan"})
         self.assertEqual(failed_cell(Failure("it\nhung"))["state"], BROKEN)
         self.assertLess(len(failed_cell(Failure("x" * 1000))["why"]), 310)
 
@@ -181,8 +181,9 @@ class Shown(unittest.TestCase):
         self.assertEqual(content, before)
         [table] = [one for one in root.iter("table") if one.get("class") == "matrix"]
         classes = {"".join(one.itertext()): one.get("class") for one in table.iter("td")}
-        self.assertEqual(classes, {"1.10": "more", "0.750.50–1.00": "less", "–no <scan>": "none", "–broken": "none", "": None})
+        self.assertEqual(classes, {"1.10": "more", "0.750.50–1.00": "less", "– [1]": "none", "– [2]": "none", "": None})
         self.assertIn("fpbtree 2.0 ms, btree 2.0 ms; rounds 0.50–1.00", [one.get("title") for one in table.iter("td")])
+        self.assertIn("no <scan>", [one.text for one in root.iter("li")])
         self.assertIn("#matrix", [one.get("href") for one in root.iter("a")])
         self.assertTrue(reports.failed(content))
 
