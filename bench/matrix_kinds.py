@@ -67,7 +67,7 @@ UUID7 = ("(lpad(to_hex(1700000000000 + i / 5), 12, '0') || '7' || left(md5(i::te
 def kinds(rows):
     """{name: kind}, in the order they are shown, of tables of so many rows."""
     array = f"ARRAY[{below(50, 81)}, {below(1000, 82)}, hashint4(i::int4)]::int4[]"
-    document = f"jsonb_build_object('user', {below(10_000, 83)}, 'kind', (ARRAY['click', 'view', 'buy'])[1 + i % 3], 'at', i)"
+    document = f"jsonb_build_object('user', {below(10_000, 83)}, 'did', {pick(('click', 'view', 'buy'), 85)}, 'at', i)"
     return {
         "int4": row("int4, random", {"k": "int4"}, "hashint4(i::int4)"),
         "int8": row("int8, ascending", {"k": "int8"}, "i"),

@@ -73,8 +73,9 @@ def of_what(matrix):
     same, about = matrix["identity"], matrix["about"]
     changed = ", with changes that are not committed" if same["dirty"] else ""
     mode = "" if same["mode"] == "full" else " A quick run: the figures are rough."
-    return (f"{same['rows']:,} rows of each kind, {about['rounds']} alternating rounds, fpbtree preloaded, commit"
-            f" {same['commit'][:10] or 'unknown'}{changed}, {about['date']}; {hardware(about['machine'])},"
+    return (f"{same['rows']:,} rows of each kind, {about['rounds']} alternating rounds after a warm-up; fpbtree preloaded,"
+            f" plans serial, autovacuum, jit and fsync off. Commit {same['commit'][:10] or 'unknown'}{changed},"
+            f" {about['date']}; {hardware(about['machine'])},"
             f" PostgreSQL {same['postgresql']}.{mode}")
 
 

@@ -8,16 +8,20 @@ from cold import DEEP, PLAIN, count
 from matrix_columns import between, check, clean, rows_of_range
 from measure import ARMS, METHODS, differences
 from own_log import crash, log_position
+from server import Failure
 
 # The server writes these lines while it recovers, with log_startup_progress_interval one every so often.
 REDO = re.compile(r"([\d.]+) LOG:  redo (?:starts at|in progress.*current LSN:|done at) ([0-9A-F]+)/([0-9A-F]+)")
+# So many rows of each table in a round: more would take gigabytes of log.
+MOST_REDONE = 40_000
 SETTINGS = {"log_startup_progress_interval": "1ms", "log_line_prefix": "%n "}
 
 
 @dataclass(frozen=True)
 class Restarts:
     """A task of all kinds: `prepare(bench, kind)` makes what `measure(bench, prepared)` is given of it, by kind;
-    `clean(bench, kind)` drops it. `seconds` is about how long it takes for a kind, in a full run; `reuses`, whether it is of the indexed tables."""
+    `clean(bench, kind)` drops it. `seconds` is about how long it takes for a kind, in a full run; `reuses`, whether it is
+    of the indexed tables."""
 
     column: str
     prepare: object
@@ -66,10 +70,10 @@ def prepare_redo(bench, kind):
 
 
 def measure_redo(bench, kinds):
-    """In each round every table gets as many of the other rows, then one recovery inserts them all again. Which took
-    how long, follows from how far it says it is."""
+    """In each round every table gets some of the other rows, then one recovery inserts them all again. How long each
+    table's took, follows from how far the server says that it is."""
     samples = {kind: {arm: [] for arm in ARMS} for kind in kinds}
-    batch = bench.rows // 2 // (bench.rounds + 1)
+    batch = min(bench.rows // 2 // bench.rounds, MOST_REDONE)
     for number in range(bench.rounds):
         bench.session.query("CHECKPOINT")
         spans, first = {}, bench.rows // 2 + number * batch
@@ -79,6 +83,8 @@ def measure_redo(bench, kinds):
             spans[kind, arm] = before, log_position(bench)
         bench.session.query("SELECT pg_switch_wal()")
         points = redo_points(crash(bench))
+        if points[0][0] > min(before for before, _ in spans.values()):
+            raise Failure("a checkpoint came between: what was inserted before it was not redone")
         for (kind, arm), (before, after) in spans.items():
             samples[kind][arm].append(at(points, after) - at(points, before))
         bench.tick(number + 1, bench.rounds)

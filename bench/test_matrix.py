@@ -23,7 +23,8 @@ from test_page import ABOUT
 
 IDENTITY = {"commit": "0123456789abcdef", "dirty": "", "mode": "full", "rows": matrix.ROWS["full"], "postgresql": "15.1",
             "cpu": "A <fast> CPU"}
-FAST, SLOW = cell({"fpbtree": [1.0, 2.0, 3.0], "btree": [2.0, 2.0, 4.0]}, "ms"), cell({"fpbtree": [11], "btree": [10]}, "bytes")
+FAST = cell({"fpbtree": [1.0, 2.0, 3.0], "btree": [2.0, 2.0, 4.0]}, "ms")
+SLOW = cell({"fpbtree": [11], "btree": [10]}, "bytes")
 
 
 def whole(**more):
