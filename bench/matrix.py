@@ -61,8 +61,9 @@ def identity(mode, rows, pg_config):
 
 
 def cell(samples, unit):
-    """A cell of the samples: the median of the rounds' ratios, and the lowest and the highest of them."""
-    ratios = [ours / theirs for ours, theirs in zip(samples["fpbtree"], samples["btree"]) if theirs > 0]
+    """A cell of the samples: the median of the rounds' ratios, and the lowest and the highest of them. A round does not
+    count where noise has left nothing of either method's share."""
+    ratios = [ours / theirs for ours, theirs in zip(samples["fpbtree"], samples["btree"]) if min(ours, theirs) > 0]
     if 2 * len(ratios) <= len(samples["btree"]):
         return {"state": IMPOSSIBLE, "why": "too short to be told from noise"}
     return {"state": MEASURED, "ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios),

@@ -81,8 +81,8 @@ class Cells(unittest.TestCase):
         self.assertEqual([FAST[key] for key in ("state", "ratio", "low", "high", "fpbtree", "btree")],
                          [MEASURED, 0.75, 0.5, 1.0, 2.0, 2.0])
 
-    def test_a_round_where_btree_takes_nothing_does_not_count(self):
-        found = cell({"fpbtree": [1, 1, 1], "btree": [2, -1, 4]}, "ms")
+    def test_a_round_where_one_takes_nothing_does_not_count(self):
+        found = cell({"fpbtree": [1, 1, 1, -1, 3], "btree": [2, -1, 4, 4, 8]}, "ms")
         self.assertEqual((found["ratio"], found["low"], found["high"]), (0.375, 0.25, 0.5))
         self.assertEqual(cell({"fpbtree": [1, 1], "btree": [0, 2]}, "ms")["state"], IMPOSSIBLE)
 
