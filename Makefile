@@ -6,9 +6,14 @@ PG_CONFIG := pg_config
 SERVER := postgresql-15 postgresql-server-dev-15
 endif
 
-BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(foreach figure,$(FIGURE),--figure $(figure))
+# Shells put the terminal's width into COLUMNS: only what is said to make itself counts.
+MATRIX := $(foreach kind,$(KINDS),--kind $(kind)) $(if $(FRESH),--fresh) \
+	$(if $(filter command,$(origin COLUMNS)),$(foreach column,$(COLUMNS),--column $(column)))
+BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(foreach figure,$(FIGURE),--figure $(figure)) $(MATRIX)
+# What is no name of the extension's own figures is one of the lab's, or wrong, and then the lab's are listed, too.
+OF_LAB = $(if $(FIGURE),$(filter-out $(shell bench/run --names),$(FIGURE)),all)
 
-.PHONY: help packages test-packages install lab test test-matrix torture valgrind demo bench clean
+.PHONY: help packages test-packages locales install lab test test-matrix torture valgrind demo bench bench-readme clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +48,16 @@ lab: packages ## build what measures the papers' structures, target/release/fpbt
 	@scripts/need libabsl-dev g++ || echo "without them, Abseil's B-tree is left out"
 	scripts/build-lab
 
-bench: install lab ## the papers' figures, then fpbtree beside btree: bench/out/report.html; FULL=1 for full size, FIGURE=NAME for one
+locales:
+	@locale -a | grep -qix 'en_us\.utf-\?8' || { scripts/need locales && localedef -i en_US -f UTF-8 en_US.UTF-8; } \
+		|| echo "without en_US.UTF-8, the matrix's kinds of that name are left out"
+
+bench: install $(if $(OF_LAB),lab) $(if $(filter matrix,$(FIGURE)),locales)
+bench: ## the papers' figures, then fpbtree beside btree: bench/out/report.html; FULL=1 for full size, FIGURE=NAME for one
 	@$(BENCH)
+
+bench-readme: ## the matrix of the last full run into README.md (make bench FIGURE=matrix FULL=1)
+	@bench/run --readme
 
 clean: ## remove what was built, the test roots included
 	cargo clean

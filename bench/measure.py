@@ -1,6 +1,7 @@
 """What the figures are made of: identical tables, alternating runs, medians."""
 
 import statistics
+import time
 from dataclasses import dataclass, field
 
 from server import Failure
@@ -55,10 +56,11 @@ URL = text("'https://'", pick(SHOPS, 21), "'/'", pick(SECTIONS, 22), "'/'", pick
 
 @dataclass(frozen=True)
 class Kind:
-    """A table's columns, which are its index's too, its i-th row, and its share of the benchmark's rows.
+    """An index's columns, the i-th row of its table, and its share of the benchmark's rows.
 
     `rows` is a number that does not depend on the benchmark's; `lone` gives each row a heap page to itself; `grown`
-    makes the index before the rows."""
+    makes the index before the rows; `rest` are the table's other columns, `include` those of them that the index
+    includes; `source` is where the numbers i come from, with what a row may be made of."""
 
     columns: dict
     row: str
@@ -66,10 +68,14 @@ class Kind:
     rows: int = 0
     lone: bool = False
     grown: bool = False
+    rest: dict = field(default_factory=dict)
+    include: tuple = ()
+    source: str = "generate_series({first}, {last}) i"
 
 
 # At the least fill factor, two such rows do not fit a heap page.
 LONE_ROW = "hashint4(i::int4), repeat('x', 820)"
+LONE = {"lone": True, "rest": {"filler": "text"}}
 # Every row is random, and the same in every table and run.
 KINDS = {
     "int4": Kind({"k": "int4"}, "hashint4(i::int4)"),
@@ -85,13 +91,24 @@ KINDS = {
     "duplicates": Kind({"k": "int4"}, below(1_000, 51), share=0.3),
     "int4_int4": Kind({"a": "int4", "b": "int4"}, f"{below(100, 61)}, hashint4(i::int4)"),
     "grown": Kind({"k": "int4"}, "hashint4(i::int4)", share=1.2, grown=True),
-    "scattered": Kind({"k": "int4"}, LONE_ROW, rows=100_000, lone=True),
-    "spare": Kind({"k": "int4"}, LONE_ROW, rows=100, lone=True),
+    "scattered": Kind({"k": "int4"}, LONE_ROW, rows=100_000, **LONE),
+    "spare": Kind({"k": "int4"}, LONE_ROW, rows=100, **LONE),
 }
+
 
 NO_OTHER_SCAN = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 NESTED_LOOP = NO_OTHER_SCAN | {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
                                "enable_memoize": "off"}
+
+
+class WrongPlan(Failure):
+    """A statement is not planned as it is meant to be measured."""
+
+
+def differences(samples):
+    """What an index's methods take: each round's sample less that of the same round without an index."""
+    return {method: [with_index - without for with_index, without in zip(samples[method], samples["none"])]
+            for method in METHODS}
 
 
 def summary(samples):
@@ -156,6 +173,7 @@ class Bench:
     tick: object = lambda done, of: None
     ready: set = field(default_factory=set)
     kept: dict = field(default_factory=dict)
+    kinds: dict = field(default_factory=lambda: KINDS)
 
     def __post_init__(self):
         self.session = self.server.session()
@@ -163,13 +181,24 @@ class Bench:
         self.version = int(self.session.query("SHOW server_version_num")) // 10000
 
     def rows_of(self, kind):
-        return KINDS[kind].rows or int(self.rows * KINDS[kind].share)
+        return self.kinds[kind].rows or int(self.rows * self.kinds[kind].share)
 
     def restart(self, **how):
         """Restarts the server, and opens another session."""
         self.session.close()
         self.server.restart(**how)
         self.session = self.server.session()
+
+    def recover(self):
+        """Opens another session, after one that may have broken off; waits for a server that restarts itself."""
+        self.session.close()
+        for _ in range(30):
+            try:
+                self.session = self.server.session()
+                return
+            except (Failure, OSError):
+                time.sleep(1)
+        raise Failure("the server does not come back")
 
     def indexed(self, kind, method):
         """A table of all rows with one index, vacuumed; made when first asked for. Not to be changed by figures."""
@@ -182,24 +211,25 @@ class Bench:
 
     def create_table(self, table, kind):
         """(Re)creates a table, empty and without an index."""
-        columns = ", ".join(f"{name} {definition}" for name, definition in KINDS[kind].columns.items())
-        more, storage = (", filler text", " WITH (fillfactor = 10)") if KINDS[kind].lone else ("", "")
+        all_columns = self.kinds[kind].columns | self.kinds[kind].rest
+        columns = ", ".join(f"{name} {definition}" for name, definition in all_columns.items())
+        storage = " WITH (fillfactor = 10)" if self.kinds[kind].lone else ""
         self.session.query(f"DROP TABLE IF EXISTS {table}")
-        self.session.query(f"CREATE TABLE {table} ({columns}{more}){storage}")
+        self.session.query(f"CREATE TABLE {table} ({columns}){storage}")
 
-    def fill(self, table, kind, method):
-        """(Re)creates a table of all rows; method `none` means without an index."""
-        steps = [lambda: self.insert(table, kind, 1, self.rows_of(kind))]
+    def fill(self, table, kind, method, rows=None):
+        """(Re)creates a table of all rows, or of so many; method `none` means without an index."""
+        steps = [lambda: self.insert(table, kind, 1, rows or self.rows_of(kind))]
         if method != "none":
-            steps.insert(0 if KINDS[kind].grown else 1, lambda: self.create_index(table, kind, method))
+            steps.insert(0 if self.kinds[kind].grown else 1, lambda: self.create_index(table, kind, method))
         self.create_table(table, kind)
         for step in steps:
             step()
 
     def insert(self, table, kind, first, last):
         """Appends rows first..last; returns the milliseconds."""
-        rows = f"SELECT {KINDS[kind].row} FROM generate_series({first}, {last}) i"
-        return self.session.time(f"INSERT INTO {table} {rows}")
+        source = self.kinds[kind].source.format(first=first, last=last)
+        return self.session.time(f"INSERT INTO {table} SELECT {self.kinds[kind].row} FROM {source}")
 
     def sample(self, table, kind, count, zipf=False):
         """(Re)creates a table of that many rows, each of them one of all rows at random, vacuumed. By Zipf's law some
@@ -208,13 +238,15 @@ class Bench:
         rows = self.rows_of(kind)
         rank = f"floor(power((power({rows}, 0.01) - 1) * {below(10**9, 1)} / 1e9 + 1, 100))::int8" if zipf else "i"
         numbers = f"SELECT 1 + {below(rows, 1).replace('(i,', f'({rank},')} AS i FROM generate_series(1, {count}) i"
-        self.session.query(f"INSERT INTO {table} SELECT {KINDS[kind].row} FROM ({numbers}) numbers")
+        self.session.query(f"INSERT INTO {table} SELECT {self.kinds[kind].row} FROM ({numbers}) numbers")
         self.session.query(f"VACUUM (FREEZE, ANALYZE) {table}")
 
     def create_index(self, table, kind, method):
-        """Builds the index on all columns at fillfactor 90; returns the milliseconds."""
-        columns = ", ".join(KINDS[kind].columns)
-        return self.session.time(f"CREATE INDEX {table}_k ON {table} USING {method} ({columns}) WITH (fillfactor = 90)")
+        """Builds the index at fillfactor 90; returns the milliseconds."""
+        columns = f"({', '.join(self.kinds[kind].columns)})"
+        if self.kinds[kind].include:
+            columns += f" INCLUDE ({', '.join(self.kinds[kind].include)})"
+        return self.session.time(f"CREATE INDEX {table}_k ON {table} USING {method} {columns} WITH (fillfactor = 90)")
 
     def size(self, table):
         return int(self.session.query(f"SELECT pg_relation_size('{table}_k')"))
@@ -240,9 +272,7 @@ class Bench:
 
     def share(self, run):
         """As `alternate`, but an index's share: each round's time less that of the same round without an index."""
-        samples = self.alternate(run, ARMS)
-        return {method: [with_index - without for with_index, without in zip(samples[method], samples["none"])]
-                for method in METHODS}
+        return differences(self.alternate(run, ARMS))
 
     def once(self, run):
         """For what has no noise, such as a size."""
@@ -255,5 +285,5 @@ class Bench:
         indexes = {node["Index Name"] for node in nodes if "Index Name" in node}
         fetches = sum(node.get("Heap Fetches", 0) for node in nodes)
         if not types.issuperset(node_types) or indexes != {index} or fetches > 0:
-            raise Failure(f"not the plan to be measured ({', '.join(node_types)} on {index}): "
-                          f"{', '.join(sorted(types))} on {', '.join(indexes) or 'no index'}, {fetches} heap fetches")
+            raise WrongPlan(f"not the plan to be measured ({', '.join(node_types)} on {index}): "
+                            f"{', '.join(sorted(types))} on {', '.join(indexes) or 'no index'}, {fetches} heap fetches")

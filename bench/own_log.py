@@ -5,7 +5,7 @@ import os
 import re
 
 from figures import MANY, figure, many, time_probes
-from measure import ARMS, METHODS
+from measure import ARMS, METHODS, differences
 
 OWN = "the index has fpbtree's own log"
 SHARE = "with the index less without"
@@ -48,9 +48,7 @@ def insert_samples(bench):
             bench.fill(f"own_{arm}", "int4", arm)
         bench.session.query("CHECKPOINT")
         samples = bench.alternate(run, ARMS)
-    shares = {method: [[a - b for a, b in zip(with_index, without)]
-                       for with_index, without in zip(samples[method], samples["none"])] for method in METHODS}
-    return {unit: {method: [share[at] for share in shares[method]] for method in METHODS}
+    return {unit: differences({arm: [sample[at] for sample in samples[arm]] for arm in ARMS})
             for at, unit in enumerate(("ms", "bytes"))}
 
 
@@ -145,14 +143,18 @@ def redo_own(bench):
         return bench.share(run)
 
 
-def redo_time(bench):
-    """Crashes the server; the milliseconds that redo took then."""
+def crash(bench):
+    """Crashes the server; what it logged when it started again."""
     bench.session.close()
     before = len(bench.server.log())
     bench.server.crash()
     bench.session = bench.server.session()
-    done = re.search(r"redo done at .* elapsed: ([\d.]+) s", bench.server.log()[before:])
-    return float(done.group(1)) * 1000
+    return bench.server.log()[before:]
+
+
+def redo_time(bench):
+    """Crashes the server; the milliseconds that redo took then."""
+    return float(re.search(r"redo done at .* elapsed: ([\d.]+) s", crash(bench)).group(1)) * 1000
 
 
 MIXED_SECONDS = {"quick": 2, "full": 5}
@@ -205,9 +207,4 @@ def growth_own(bench):
 
 
 def script(bench, name, method):
-    """A file that pgbench may read."""
-    path = os.path.join(bench.server.directory, f"{name}_{method}.sql")
-    with open(path, "w", encoding="ascii") as out:
-        out.write(SCRIPTS[name].format(method=method) + ";\n")
-    os.chmod(path, 0o644)
-    return path
+    return bench.server.script(f"{name}_{method}.sql", [SCRIPTS[name].format(method=method)])

@@ -3,6 +3,8 @@
 import re
 from html import escape
 
+import matrix_page
+from elements import element, folded, mark, paragraph, table
 from plot import DRAWN, STYLE, number
 from report import COLD, QUICK, absent, cells, chart_of, hardware, verdict
 
@@ -60,34 +62,6 @@ summary{cursor:pointer;font-size:.85rem;padding:.3rem 0}
 .no b{color:var(--no)}
 .broken{border:2px solid var(--no);padding:.5rem .7rem;white-space:pre-wrap}
 """
-
-
-def element(name, inside, **attributes):
-    """An element around what is HTML already; class_ stands for class."""
-    given = "".join(f' {key.rstrip("_")}="{escape(str(value))}"' for key, value in attributes.items())
-    return f"<{name}{given}>{inside}</{name}>"
-
-
-def paragraph(words, **attributes):
-    return element("p", escape(words), **attributes)
-
-
-def mark(holds, words):
-    """A verdict that is not its colour alone."""
-    return f"<b>{'✓' if holds else '✗'} {escape(words)}</b>"
-
-
-def table(heading, rows, **attributes):
-    def row(cells, kind):
-        # A number stays beside its unit.
-        kept = (cell if len(cell) > 16 else cell.replace(" ", "\u00a0") for cell in map(str, cells))
-        return element("tr", "".join(element(kind, escape(cell)) for cell in kept))
-    head, body = row(heading, "th"), "".join(row(cells, "td") for cells in rows)
-    return element("div", element("table", f"<thead>{head}</thead><tbody>{body}</tbody>", **attributes), class_="scroll")
-
-
-def folded(words, inside, **attributes):
-    return element("details", f"<summary>{escape(words)}</summary>{inside}", **attributes)
 
 
 def digits(value):
@@ -167,6 +141,8 @@ def contents(report):
         entries.append(f'<li><a href="#paper-{paper}">{escape(PAPERS.get(paper, OTHER))}</a><br/><small>{links}</small></li>')
     if "postgresql" in report["machine"]:
         entries.append('<li><a href="#extension">The extension beside btree, in PostgreSQL</a></li>')
+    if report["matrix"]:
+        entries.append('<li><a href="#matrix">The matrix: kinds of keys by what people do</a></li>')
     return element("nav", f"<h2>Contents</h2><ul>{''.join(entries)}</ul>")
 
 
@@ -255,10 +231,11 @@ def page(report):
             paragraph(f"Measured on {about['date']}, in {duration(about['seconds'])}."),
             "" if about["full"] else paragraph(QUICK),
             *(paragraph(sentence) for sentence in absent(report)),
-            summary(report), contents(report),
+            summary(report) if report["lab"] or report["figures"] else "", contents(report),
             *(paper_section(paper, outcomes, cold) for paper, outcomes in groups.items()),
-            extension(report) if "postgresql" in about else ""]
+            extension(report) if "postgresql" in about else "",
+            matrix_page.section(report["matrix"]) if report["matrix"] else ""]
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-            f"<title>fpbtree: report</title><style>{STYLE}{LAYOUT}</style></head>\n<body>"
+            f"<title>fpbtree: report</title><style>{STYLE}{LAYOUT}{matrix_page.STYLE}</style></head>\n<body>"
             + "\n".join(filter(None, body)) + "</body></html>\n")

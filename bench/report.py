@@ -11,14 +11,15 @@ waiting is left where every read is slow, not how fast a real disk is."""
 QUICK = "A quick run: smaller, and in the lab with fewer rounds, than the full one, which the goals are meant for."
 
 
-def content(about, lab, results, left_out, only_full, error):
-    """All that the report says: of the lab, a list of outcomes; of the extension, its results, and what is not there."""
+def content(about, lab, results, left_out, only_full, error, matrix=None):
+    """All that the report says: of the lab, a list of outcomes; of the extension, its results, what is not there, and the
+    matrix."""
     graphs = [result for result in results if isinstance(result, Graph)]
     figures = [result for result in results if result not in graphs]
     return {"machine": about, "lab": lab, "figures": [figure.as_dict() for figure in figures],
             "graphs": [graph.as_dict() for graph in graphs],
             "left_out": [figure.name for figure in left_out], "only_full": [figure.name for figure in only_full],
-            "error": error}
+            "error": error, "matrix": matrix}
 
 
 def absent(report):
@@ -30,7 +31,9 @@ def absent(report):
 
 def failed(report):
     """Whether anything broke off."""
-    return bool(report["error"]) or any("error" in outcome for outcome in report["lab"])
+    cells = [cell for row in (report["matrix"] or {"cells": {}})["cells"].values() for cell in row.values()]
+    return (bool(report["error"]) or any("error" in outcome for outcome in report["lab"])
+            or any(cell["state"] == "broken" for cell in cells))
 
 
 def chart_of(graph):
@@ -46,6 +49,8 @@ def amount(value, unit):
         return f"{value / 1e6:.1f} MB"
     if unit == "blocks":
         return f"{value:.0f}"
+    if unit == "ms" and value < 0.1:
+        return f"{value * 1000:.1f} µs"
     return f"{value:.{0 if value >= 100 else 1 if value >= 2 else 2}f} {unit}"
 
 

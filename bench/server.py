@@ -1,5 +1,6 @@
 """A private PostgreSQL cluster, and a psql session to time statements in."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -30,7 +31,8 @@ def can_forget():
 
 
 def forget():
-    """Empties the system's cache of files, but for what has not been written to disk yet."""
+    """Empties the system's cache of files, which takes their being on the disk."""
+    os.sync()
     with open(DROP_CACHES, "w", encoding="ascii") as caches:
         caches.write("3")
 
@@ -66,16 +68,18 @@ class Server:
     def __exit__(self, *_):
         self._remove()
 
-    def program(self, name, *arguments, preload=""):
-        """A command line for one of PostgreSQL's programs, as the cluster's owner."""
+    def program(self, name, *arguments, preload="", settings=None):
+        """A command line for one of PostgreSQL's programs, as the cluster's owner, its sessions with these settings."""
         preload = [f"LD_PRELOAD={preload}"] if preload else []
+        settings = {"client_min_messages": "warning", **(settings or {})}
+        options = " ".join(f"-c {key}={value}" for key, value in settings.items())
         return as_owner(["env", "-u", "RUST_BACKTRACE", "LC_ALL=C.UTF-8", f"PGHOST={self.directory}",
-                         "PGDATABASE=postgres", f"PGUSER={OWNER}", "PGOPTIONS=-c client_min_messages=warning",
+                         "PGDATABASE=postgres", f"PGUSER={OWNER}", f"PGOPTIONS={options}",
                          *preload, f"{self.bindir}/{name}", *arguments])
 
-    def run(self, name, *arguments, preload=""):
-        """Runs one of PostgreSQL's programs and returns what it printed."""
-        done = subprocess.run(self.program(name, *arguments, preload=preload), capture_output=True, text=True, cwd="/")
+    def run(self, name, *arguments, **how):
+        """Runs one of PostgreSQL's programs, as `program` has it, and returns what it printed."""
+        done = subprocess.run(self.program(name, *arguments, **how), capture_output=True, text=True, cwd="/")
         if done.returncode != 0:
             raise Failure(f"{name} failed:\n{done.stdout}{done.stderr}{self._log_tail()}")
         return done.stdout
@@ -101,6 +105,14 @@ class Server:
         with open(os.path.join(self.directory, "log"), encoding="utf-8") as log:
             return log.read()
 
+    def script(self, name, lines, end=";\n"):
+        """Writes a file that PostgreSQL may read, of statements or other lines; returns its path."""
+        path = os.path.join(self.directory, name)
+        with open(path, "w", encoding="utf-8") as out:
+            out.writelines(f"{line}{end}" for line in lines)
+        os.chmod(path, 0o644)
+        return path
+
     def compile(self, source):
         """Compiles a C file to a library that a server can preload; returns its path."""
         library = os.path.join(self.directory, os.path.basename(source).replace(".c", ".so"))
@@ -110,7 +122,7 @@ class Server:
         return library
 
     def _pg_ctl(self, *arguments, preload=""):
-        self.run("pg_ctl", "-D", self.data, "-l", os.path.join(self.directory, "log"), "-w", "-t", "60", *arguments,
+        self.run("pg_ctl", "-D", self.data, "-l", os.path.join(self.directory, "log"), "-w", "-t", "600", *arguments,
                  preload=preload)
 
     def _start(self):
@@ -151,8 +163,9 @@ class Session:
         self.set(**settings)
 
     def close(self):
-        """Ends the session."""
-        self.psql.stdin.close()
+        """Ends the session, or what is left of it."""
+        with contextlib.suppress(BrokenPipeError):
+            self.psql.stdin.close()
         self.psql.wait()
 
     def set(self, **settings):
