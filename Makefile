@@ -20,7 +20,7 @@ packages:
 	@scripts/need $(NEEDED)
 
 test-packages:
-	@scripts/need $(NEEDED) perl libipc-run-perl lints
+	@scripts/need $(NEEDED) perl libipc-run-perl clippy
 
 install: packages ## build the extension and install it into PostgreSQL
 	scripts/install-extension $(PG_CONFIG)
