@@ -1,10 +1,12 @@
 # fpbtree: see README.md. `make help` lists what there is.
 
-# The PostgreSQL to build for. Where none is named, Debian 12's own is used, and installed if missing.
+# The PostgreSQL to build for. Where none is named, that of pg_config is used, or else Debian's own installed.
 ifeq ($(origin PG_CONFIG), undefined)
 PG_CONFIG := pg_config
-SERVER := postgresql-15 postgresql-server-dev-15
+SERVER := postgresql
 endif
+
+NEEDED := gcc libc6-dev clang libclang-dev python3 rust $(SERVER)
 
 # Shells put the terminal's width into COLUMNS: only what is said to make itself counts.
 MATRIX := $(foreach kind,$(KINDS),--kind $(kind)) $(if $(FRESH),--fresh) \
@@ -20,10 +22,10 @@ help: ## this list
 	@echo "PG_CONFIG=/path/to/pg_config chooses another PostgreSQL."
 
 packages:
-	@scripts/need gcc libc6-dev clang libclang-dev python3 $(SERVER)
+	@scripts/need $(NEEDED)
 
-test-packages: packages
-	@scripts/need libipc-run-perl perl
+test-packages:
+	@scripts/need $(NEEDED) perl libipc-run-perl clippy
 
 install: packages ## build the extension and install it into PostgreSQL
 	scripts/install-extension $(PG_CONFIG)
@@ -32,6 +34,7 @@ test: test-packages ## formatting, lints, and every test on the PostgreSQL at ha
 	scripts/test $(PG_CONFIG)
 
 test-matrix: ## the extension's tests on PostgreSQL 17 and 18, in Debian roots of their own
+	@scripts/need rust
 	scripts/matrix
 
 torture: install ## crash, recover, check, again and again, for three minutes; HOURS=0.5 for longer, SEED= repeats

@@ -1,0 +1,65 @@
+# Debian systems of their own in .roots/, for the scripts that run commands in them; to be sourced.
+
+checkout=$(cd "$(dirname "$0")/.." && pwd)
+roots=$checkout/.roots
+
+# Where this machine gets its own packages from: sources LABEL FORMAT, a line for each of Debian's.
+sources() {
+    [ -n "$(apt-get indextargets)" ] || apt-get -qq update
+    apt-get indextargets --format "$2" 'Created-By: Packages' "$1"
+}
+
+# Mounts end with the private namespace that made them, so nothing is ever mounted here when a root is deleted; if that
+# ever fails to hold, stop instead of deleting through a mount.
+delete() {
+    if grep -qF " $1" /proc/mounts; then
+        echo "$1 has something mounted in it: not deleting it" >&2
+        exit 1
+    fi
+    rm -rf --one-file-system "$1"
+}
+
+# Runs a command with its output in $log, the end of which is shown if it fails.
+logged() {
+    # shellcheck disable=SC2154
+    "$@" >>"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
+}
+
+# bootstrap RELEASE ROOT: the least of a Debian.
+bootstrap() {
+    local release=$1 new=$2 mirror
+    "$checkout/scripts/need" debootstrap
+    delete "$new"
+    mkdir -p "$roots"
+    : >"$log"
+    # shellcheck disable=SC2016
+    mirror=$(sources 'Label: Debian' '$(REPO_URI)' | head -n 1)
+    # The script is named because debootstrap has none for a release younger than itself.
+    logged unshare --mount debootstrap --variant=minbase "$release" "$new" "$mirror" \
+        /usr/share/debootstrap/scripts/sid
+    printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d"
+    chmod +x "$new/usr/sbin/policy-rc.d"
+    # A mirror that lags behind is good enough to test on, so an expired release file is accepted.
+    echo 'Acquire::Check-Valid-Until "false";' >"$new/etc/apt/apt.conf.d/lagging-mirror"
+}
+
+# add_packages ROOT PACKAGE...
+add_packages() {
+    local new=$1
+    shift
+    logged unshare --mount sh -c "mount -t proc proc '$new/proc' && DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
+        chroot '$new' sh -c 'apt-get update && apt-get install -y --no-install-recommends $* && apt-get clean'"
+}
+
+# What a system has beside its files; in a private mount namespace, with which these mounts end. Shared memory is not the
+# machine's own, where it would outlive servers that are killed.
+mount_system() {
+    mount -t proc proc "$1/proc"
+    mount --rbind /dev "$1/dev"
+    mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+}
+
+# Runs this script again, with these arguments, in mount and process namespaces of its own.
+in_namespaces() {
+    exec unshare --mount --pid --fork --kill-child "$0" "$@"
+}
