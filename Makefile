@@ -55,8 +55,9 @@ locales:
 	@locale -a | grep -qix 'en_us\.utf-\?8' || { scripts/need locales && localedef -i en_US -f UTF-8 en_US.UTF-8; } \
 		|| echo "without en_US.UTF-8, the matrix's kinds of that name are left out"
 
-bench: install $(if $(OF_LAB),lab) $(if $(filter matrix,$(FIGURE)),locales)
+bench: install $(if $(filter matrix,$(FIGURE)),locales)
 bench: ## the papers' figures, then fpbtree beside btree: bench/out/report.html; FULL=1 for full size, FIGURE=NAME for one
+	@$(if $(OF_LAB),$(MAKE) --no-print-directory lab)
 	@$(BENCH)
 
 bench-readme: ## the matrix of the last full run into README.md (make bench FIGURE=matrix FULL=1)
