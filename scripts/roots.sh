@@ -52,7 +52,7 @@ add_packages() {
 }
 
 # What a system has beside its files; in a private mount namespace, with which these mounts end. Shared memory is not the
-# machine's own, where it would outlive servers that are killed.
+# machine's, where it would outlive servers that are killed.
 mount_system() {
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"
