@@ -202,6 +202,26 @@ FROM pg_catalog.pg_opfamily f
 WHERE a.amname OPERATOR(pg_catalog.=) 'btree'
     AND f.opfnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace;
 
+/*
+ * Classes that users have added to these families are theirs, as if fpbtree_adopt() had made them: a dump has them, and
+ * their types can be dropped without the extension.
+ */
+DO $release$
+DECLARE
+    class pg_catalog.text;
+BEGIN
+    FOR class IN
+        SELECT pg_catalog.format('%I.%I', n.nspname, c.opcname)
+        FROM pg_catalog.pg_opclass c
+            JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.opcnamespace
+            JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) c.opcmethod
+        WHERE a.amname OPERATOR(pg_catalog.=) 'fpbtree' AND n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'
+    LOOP
+        EXECUTE pg_catalog.format('ALTER EXTENSION fpbtree DROP OPERATOR CLASS %s USING fpbtree', class);
+    END LOOP;
+END
+$release$;
+
 /* The functions check privileges themselves: which are needed depends on the index. */
 
 CREATE FUNCTION fpbtree_check(index pg_catalog.regclass, heapallindexed pg_catalog.bool DEFAULT false)

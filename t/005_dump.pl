@@ -183,6 +183,21 @@ is($node->safe_psql('adopted3', q{SELECT count(*) FROM pg_opfamily f WHERE NOT E
 $node->safe_psql('adopted3', 'CREATE EXTENSION fpbtree; SELECT fpbtree_adopt()');
 is($node->safe_psql('adopted3', $families), $adopted, 'created and adopted again: the same families');
 
+# What users had in the server's families before the extension came is theirs, too: dumped, and restored behind it.
+$node->safe_psql('postgres', 'CREATE DATABASE before; CREATE DATABASE before2');
+command_ok([ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-v', 'srcdir=.', '-q', @connection, '-f', 'sql/pound.inc', '-f', 'sql/pound_members.inc', '-o', '/dev/null', 'before' ], 'a class in integer_ops');
+$node->safe_psql('before', <<'SQL');
+CREATE EXTENSION fpbtree;
+CREATE TABLE used (p pound);
+INSERT INTO used SELECT i::text::pound FROM generate_series(1, 2000) i;
+CREATE INDEX used_p ON used USING fpbtree (p);
+SQL
+command_ok([ 'pg_dump', @connection, '-f', "$file.4", 'before' ], 'pg_dump of it');
+like(slurp_file("$file.4"), qr/^CREATE OPERATOR CLASS public\.pound_ops\n\s+DEFAULT FOR TYPE public\.pound USING fpbtree FAMILY pg_catalog\.integer_ops/m, 'it is dumped');
+command_ok([ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-q', @connection, '-f', "$file.4", '-o', '/dev/null', 'before2' ], 'restore of it');
+is($node->safe_psql('before2', "SELECT count(*) FROM fpbtree_check('used_p', true)"), '0', 'restored: sound');
+is($node->safe_psql('before2', q{SET enable_seqscan = off; SELECT count(*) FROM used WHERE p < '100'}), '99', 'restored: answers');
+
 # Only who may create an extension may create this one.
 $node->safe_psql('postgres', 'CREATE ROLE nobody LOGIN; CREATE DATABASE theirs OWNER nobody');
 ($status, $out, $err) = $node->psql('theirs', "\\set VERBOSITY sqlstate\nSET ROLE nobody;\nCREATE EXTENSION fpbtree");
