@@ -34,7 +34,6 @@ test: test-packages ## formatting, lints, and every test on the PostgreSQL at ha
 	scripts/test $(PG_CONFIG)
 
 test-matrix: ## the extension's tests on PostgreSQL 17 and 18, in Debian roots of their own
-	@scripts/need rust
 	scripts/matrix
 
 torture: install ## crash, recover, check, again and again, for three minutes; HOURS=0.5 for longer, SEED= repeats
