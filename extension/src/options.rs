@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_guard;
@@ -70,7 +71,7 @@ unsafe impl Sync for Kind {}
 /// What the server calls our set of parameters.
 static KIND: Kind = Kind(core::cell::Cell::new(0));
 
-/// Registers parameters and settings. Called once, when the library is loaded.
+/// Registers parameters and settings. Called when the library is loaded.
 pub fn register() {
     register_settings();
     // SAFETY: at library load, as the server's own example (contrib/bloom) does.
@@ -119,55 +120,76 @@ pub fn register() {
     }
 }
 
+/// Makes each setting known, as long as the server has memory for it.
+const SETTINGS: [fn(); 5] = [
+    || {
+        GucRegistry::define_bool_guc(
+            c"fpbtree.prefetch",
+            c"Lets scans of fpbtree indexes ask for pages ahead.",
+            c"Index and table pages that a scan will come to are requested before it does, while it finds pages missing from shared buffers.",
+            &PREFETCH,
+            GucContext::Userset,
+            GucFlags::default(),
+        );
+    },
+    || {
+        GucRegistry::define_int_guc(
+            c"fpbtree.prefetch_distance",
+            c"How many pages scans of fpbtree indexes ask for ahead.",
+            c"-1 leaves it to the index's parameter of this name, and by default to effective_io_concurrency of the tablespace; VACUUM: maintenance_io_concurrency.",
+            &PREFETCH_DISTANCE,
+            OF_TABLESPACE,
+            MOST_DISTANCE,
+            GucContext::Userset,
+            GucFlags::default(),
+        );
+    },
+    || {
+        GucRegistry::define_int_guc(
+            c"fpbtree.descent_cache_size",
+            c"Sets the memory in which a session remembers where the leaves of fpbtree indexes are.",
+            c"A lookup goes to a leaf that is remembered without passing the pages above it. 0 turns this off.",
+            &DESCENT_CACHE_SIZE,
+            0,
+            i32::MAX,
+            GucContext::Userset,
+            GucFlags::UNIT_KB,
+        );
+    },
+    || {
+        GucRegistry::define_enum_guc(
+            c"fpbtree.unique_index",
+            c"What is said when a unique fpbtree index is created on PostgreSQL 15 to 17.",
+            c"INSERT ... ON CONFLICT then fails on its table: nothing is said of that, a notice is given, or an error raised. No effect on 18.",
+            &UNIQUE_INDEX,
+            GucContext::Userset,
+            GucFlags::default(),
+        );
+    },
+    || {
+        // SAFETY: the server's own flag. A setting that only a start can change can only be made then.
+        let is_preloaded = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
+        GucRegistry::define_int_guc(
+            c"fpbtree.hot_cache_size",
+            c"Sets the shared memory that keeps the rows of hot keys of fpbtree indexes.",
+            c"Takes effect if fpbtree is in shared_preload_libraries. 0 turns it off.",
+            &HOT_CACHE_SIZE,
+            0,
+            i32::MAX,
+            if is_preloaded { GucContext::Postmaster } else { GucContext::Sighup },
+            GucFlags::UNIT_KB,
+        );
+    },
+];
+
+/// How many of them are known. Where memory ran out, the process may load the library once more; none is defined twice.
+static DEFINED: AtomicUsize = AtomicUsize::new(0);
+
 fn register_settings() {
-    GucRegistry::define_bool_guc(
-        c"fpbtree.prefetch",
-        c"Lets scans of fpbtree indexes ask for pages ahead.",
-        c"Index and table pages that a scan will come to are requested before it does, while it finds pages missing from shared buffers.",
-        &PREFETCH,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
-    GucRegistry::define_int_guc(
-        c"fpbtree.prefetch_distance",
-        c"How many pages scans of fpbtree indexes ask for ahead.",
-        c"-1 leaves it to the index's parameter of this name, and by default to effective_io_concurrency of the tablespace; VACUUM: maintenance_io_concurrency.",
-        &PREFETCH_DISTANCE,
-        OF_TABLESPACE,
-        MOST_DISTANCE,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
-    GucRegistry::define_int_guc(
-        c"fpbtree.descent_cache_size",
-        c"Sets the memory in which a session remembers where the leaves of fpbtree indexes are.",
-        c"A lookup goes to a leaf that is remembered without passing the pages above it. 0 turns this off.",
-        &DESCENT_CACHE_SIZE,
-        0,
-        i32::MAX,
-        GucContext::Userset,
-        GucFlags::UNIT_KB,
-    );
-    GucRegistry::define_enum_guc(
-        c"fpbtree.unique_index",
-        c"What is said when a unique fpbtree index is created on PostgreSQL 15 to 17.",
-        c"INSERT ... ON CONFLICT then fails on its table: nothing is said of that, a notice is given, or an error raised. No effect on 18.",
-        &UNIQUE_INDEX,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
-    // SAFETY: the server's own flag. A setting that only a start can change can only be made then.
-    let is_preloaded = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
-    GucRegistry::define_int_guc(
-        c"fpbtree.hot_cache_size",
-        c"Sets the shared memory that keeps the rows of hot keys of fpbtree indexes.",
-        c"Takes effect if fpbtree is in shared_preload_libraries. 0 turns it off.",
-        &HOT_CACHE_SIZE,
-        0,
-        i32::MAX,
-        if is_preloaded { GucContext::Postmaster } else { GucContext::Sighup },
-        GucFlags::UNIT_KB,
-    );
+    for define in &SETTINGS[DEFINED.load(Ordering::Relaxed)..] {
+        define();
+        DEFINED.fetch_add(1, Ordering::Relaxed);
+    }
     // SAFETY: at library load, after our settings are known.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"fpbtree".as_ptr()) };
 }
