@@ -467,7 +467,7 @@ fn truncation_is_wanted(options: Option<&pg_sys::StdRdOptions>) -> bool {
 fn truncation_is_wanted(options: Option<&pg_sys::StdRdOptions>) -> bool {
     let given = options.filter(|options| options.vacuum_truncate_set).map(|options| options.vacuum_truncate);
     // SAFETY: the server's own setting.
-    given.unwrap_or_else(|| unsafe { pg_sys::vacuum_truncate })
+    given.unwrap_or(unsafe { pg_sys::vacuum_truncate })
 }
 
 /// Whether redo compares pages with those that generic records left (`wal_consistency_checking`). It cannot tell hint
