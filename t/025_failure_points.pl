@@ -295,7 +295,7 @@ $node->safe_psql('postgres', "CREATE EXTENSION fpbtree; $functions");
 # Each kind of key, each log, with and without other columns; all of them together if all points are asked for.
 my %chosen = map { $_ => 1 } 'int4 generic log', 'icu INCLUDE (id) generic log', 'text own log', 'numeric INCLUDE (id) own log';
 my $load = { group => 'load', name => 'load', loads => 1, before => 'SELECT', statement => q{LOAD 'fpbtree'} };
-try_case($load, $one, $and_later);
+try_case($load, $one);
 for my $log ('generic', 'own')
 {
 	if ($log eq 'own')
