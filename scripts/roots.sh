@@ -1,5 +1,8 @@
 # Debian systems of their own in .roots/, for the scripts that run commands in them; to be sourced.
 
+# What is put into a system is for all of its users.
+umask 022
+
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 roots=$checkout/.roots
 

@@ -5,7 +5,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my ($machine) = slurp_file('/proc/meminfo') =~ /^MemTotal:\s+(\d+) kB/m;
+# In kilobytes, as the extension asks for it.
+my $machine = `getconf _PHYS_PAGES` * `getconf PAGESIZE` / 1024;
 my $node = PostgreSQL::Test::Cluster->new('node');
 $node->init;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'fpbtree'\nautovacuum = off\n");

@@ -18,7 +18,7 @@ unsafe impl Sync for Next {}
 /// The hook that was there before ours.
 static NEXT: Next = Next(core::cell::Cell::new(None));
 
-/// Hooks in. Called once, when the library is loaded.
+/// Hooks in. Called when the library is loaded, after all that may fail.
 pub fn register() {
     // SAFETY: at library load.
     unsafe {

@@ -38,6 +38,9 @@ mod wal;
 
 pgrx::pg_module_magic!();
 
+#[global_allocator]
+static ALLOCATOR: reserve::Reserved = reserve::Reserved::new();
+
 /// Called by the server when it loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {

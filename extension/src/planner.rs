@@ -55,7 +55,7 @@ unsafe impl<T> Sync for Local<T> {}
 /// The hook that was there before.
 static PREVIOUS: Local<Cell<get_relation_info_hook_type>> = Local(Cell::new(None));
 
-/// Installs the hook. Called once, when the library is loaded; opening the first index is early enough, because the
+/// Installs the hook. Called when the library is loaded, after all that may fail; opening the first index is early enough, because the
 /// planner calls the hook after that.
 pub fn register() {
     // SAFETY: at library load, where hooks are installed and callbacks registered.

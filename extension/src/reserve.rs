@@ -4,72 +4,81 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::alloc::System;
 
-#[global_allocator]
-static ALLOCATOR: Reserved =
-    Reserved { bytes: Bytes(UnsafeCell::new([0; SIZE])), used: AtomicUsize::new(0), live: AtomicUsize::new(0) };
+/// Bytes in reserve. An error's texts and a panic take less than two thousand, of which a name of a few bytes is lost: who
+/// passes the error on jumps away from it.
+const SIZE: usize = BLOCKS * BLOCK;
+const BLOCKS: usize = 1024;
+const BLOCK: usize = 64;
 
-/// Bytes in reserve. An error's texts and a panic take less than two thousand.
-const SIZE: usize = 1 << 16;
+/// The system's allocator, and behind it a reserve.
+pub struct Reserved(UnsafeCell<Reserve>);
 
-/// The system's allocator, and behind it memory that is handed out from front to back, and whole again once all of it
-/// has been given back.
-struct Reserved {
-    bytes: Bytes,
-    /// How much is handed out, and to how many.
-    used: AtomicUsize,
-    live: AtomicUsize,
+/// Memory in blocks, of which as many as are wanted are handed out side by side.
+#[repr(align(64))]
+struct Reserve {
+    bytes: [u8; SIZE],
+    taken: [bool; BLOCKS],
 }
 
-#[repr(align(64))]
-struct Bytes(UnsafeCell<[u8; SIZE]>);
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Reserved {}
 
-// SAFETY: a byte is handed out to one owner at a time.
-unsafe impl Sync for Bytes {}
+impl Reserve {
+    const fn new() -> Reserve {
+        Reserve { bytes: [0; SIZE], taken: [false; BLOCKS] }
+    }
 
-impl Reserved {
-    /// Memory of the reserve, null if there is not enough.
-    fn take(&self, layout: Layout) -> *mut u8 {
-        let start = |used: usize| used.next_multiple_of(layout.align());
-        let end = |used| start(used).checked_add(layout.size()).filter(|end| *end <= SIZE && layout.align() <= 64);
-        match self.used.fetch_update(Relaxed, Relaxed, end) {
-            Ok(used) => {
-                self.live.fetch_add(1, Relaxed);
-                self.bytes.0.get().cast::<u8>().wrapping_add(start(used))
+    /// Memory of the reserve, null if there is not enough of it in one piece.
+    fn take(&mut self, layout: Layout) -> *mut u8 {
+        let count = layout.size().div_ceil(BLOCK).max(1);
+        let is_free = |taken: &[bool]| taken.iter().all(|taken| !taken);
+        match self.taken.windows(count.min(BLOCKS)).position(is_free) {
+            Some(first) if count <= BLOCKS && layout.align() <= BLOCK => {
+                self.taken[first..first + count].fill(true);
+                self.bytes[first * BLOCK..].as_mut_ptr()
             }
-            Err(_) => core::ptr::null_mut(),
+            _ => core::ptr::null_mut(),
         }
     }
 
-    fn give_back(&self) {
-        if self.live.fetch_sub(1, Relaxed) == 1 {
-            self.used.store(0, Relaxed);
-        }
+    fn give_back(&mut self, memory: *mut u8, layout: Layout) {
+        let first = (memory.addr() - self.bytes.as_ptr().addr()) / BLOCK;
+        let count = layout.size().div_ceil(BLOCK).max(1);
+        self.taken[first..first + count].fill(false);
     }
 
     fn owns(&self, memory: *mut u8) -> bool {
-        memory.addr().wrapping_sub(self.bytes.0.get().addr()) < SIZE
-    }
-
-    /// The memory if there is any, else some of the reserve.
-    fn or_take(&self, memory: *mut u8, layout: Layout) -> *mut u8 {
-        if memory.is_null() { self.take(layout) } else { memory }
+        self.bytes.as_ptr_range().contains(&memory.cast_const())
     }
 }
 
-// SAFETY: what is handed out is the system's, or a part of the reserve that nobody else has, of the size and alignment
-// asked for. The server runs one thread, so the reserve is never made whole while a part of it is handed out.
+impl Reserved {
+    /// With all of the reserve.
+    pub const fn new() -> Reserved {
+        Reserved(UnsafeCell::new(Reserve::new()))
+    }
+
+    #[expect(clippy::mut_from_ref, reason = "the allocator is shared, and only here is it looked into")]
+    fn reserve(&self) -> &mut Reserve {
+        // SAFETY: one thread; nothing below comes back here while the reference lives.
+        unsafe { &mut *self.0.get() }
+    }
+}
+
+// SAFETY: what is handed out is the system's, or blocks of the reserve that nobody else has, of the size and alignment
+// asked for.
 unsafe impl GlobalAlloc for Reserved {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: by this function's contract.
-        self.or_take(unsafe { System.alloc(layout) }, layout)
+        let memory = unsafe { System.alloc(layout) };
+        if memory.is_null() { self.reserve().take(layout) } else { memory }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        if self.owns(memory) {
-            return self.give_back();
+        if self.reserve().owns(memory) {
+            return self.reserve().give_back(memory, layout);
         }
         // SAFETY: by this function's contract, and it is the system's.
         unsafe { System.dealloc(memory, layout) }
@@ -78,9 +87,11 @@ unsafe impl GlobalAlloc for Reserved {
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: by this function's contract. What is moved is as long as the shorter of both.
         unsafe {
-            let in_place = if self.owns(memory) { core::ptr::null_mut() } else { System.realloc(memory, layout, size) };
-            if !in_place.is_null() {
-                return in_place;
+            if !self.reserve().owns(memory) {
+                let moved = System.realloc(memory, layout, size);
+                if !moved.is_null() {
+                    return moved;
+                }
             }
             let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {
@@ -89,5 +100,55 @@ unsafe impl GlobalAlloc for Reserved {
             }
             new
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, 8).expect("a possible layout")
+    }
+
+    #[test]
+    fn what_is_given_back_is_handed_out_again() {
+        let mut reserve = Box::new(Reserve::new());
+        for round in 0..10_000 {
+            let sizes = [1, BLOCK, BLOCK + 1, 12, 2_000 + round % 3];
+            let parts = sizes.map(|size| (reserve.take(layout(size)), size));
+            for (at, &(part, size)) in parts.iter().enumerate() {
+                assert!(reserve.owns(part) && part.addr().is_multiple_of(BLOCK), "round {round}");
+                let end = part.addr() + size;
+                assert!(parts[at + 1..].iter().all(|(other, _)| other.addr() >= end), "parts of it overlap");
+            }
+            parts.iter().rev().for_each(|&(part, size)| reserve.give_back(part, layout(size)));
+        }
+        assert!(reserve.taken.iter().all(|taken| !taken));
+    }
+
+    #[test]
+    fn what_is_lost_costs_no_more_than_itself() {
+        let mut reserve = Box::new(Reserve::new());
+        for error in 0..900 {
+            let texts = [40, 12, 300, 1_500].map(|size| (reserve.take(layout(size)), size));
+            assert!(texts.iter().all(|(text, _)| !text.is_null()), "error {error}");
+            // All but the name of 12 bytes.
+            texts
+                .iter()
+                .filter(|(_, size)| *size != 12)
+                .for_each(|&(text, size)| reserve.give_back(text, layout(size)));
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        let mut reserve = Box::new(Reserve::new());
+        assert!(reserve.take(layout(SIZE + 1)).is_null());
+        assert!(reserve.take(Layout::from_size_align(8, 2 * BLOCK).expect("a possible layout")).is_null());
+        let all = reserve.take(layout(SIZE));
+        assert!(reserve.owns(all) && reserve.take(layout(1)).is_null());
+        reserve.give_back(all, layout(SIZE));
+        assert!(!reserve.take(layout(1)).is_null() && reserve.take(layout(SIZE)).is_null());
     }
 }

@@ -291,15 +291,10 @@ impl PgStore {
     /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who finds
     /// it in the free space map or at the end of the file finds it locked.
     fn extend(&self) -> Buffer {
-        loop {
-            // SAFETY: an open relation.
-            let buffer = unsafe { server::add_locked_page(self.rel) };
-            if page::reusable(self.bytes(buffer)) {
-                return buffer;
-            }
-            // SAFETY: pinned and locked above. Somebody has a use for the page: it stays as it is.
-            unsafe { raw::UnlockReleaseBuffer(buffer) };
-        }
+        // SAFETY: an open relation.
+        let buffer = unsafe { server::add_locked_page(self.rel) };
+        debug_assert!(page::reusable(self.bytes(buffer)), "a new page is all zero");
+        buffer
     }
 
     /// The bytes of an exclusively locked page.

@@ -472,11 +472,11 @@ impl<K: Scannable> Cursor<K> {
         Ok(None)
     }
 
-    /// Counts a leaf that the scan has come to, and says whether it has come to this one before and nobody has changed it
-    /// since. That happens only where keys are ordered in another way than when they were inserted, and without end: a scan
-    /// leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again has been changed, so
-    /// a scan may be as slow as it likes. Brent's way to find a circle: one leaf is kept in mind, another one after twice as
-    /// many each time.
+    /// Counts a leaf that the scan has come to, and says whether it is the one kept in mind, and nobody has changed that
+    /// since. It is that only where keys are ordered in another way than when they were inserted, and then again and again:
+    /// a scan leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again has been
+    /// changed, so a scan may be as slow as it likes. Brent's way to find a circle: another leaf is kept in mind after
+    /// twice as many each time, so that a circle of whatever length is soon gone through with one of its own in mind.
     fn goes_round<S: PageStore>(&mut self, store: &S, pin: S::Pin) -> bool {
         self.reads += 1;
         if self.reads <= FEW_LEAVES {
