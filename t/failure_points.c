@@ -118,10 +118,20 @@ is_fatal_in(void *address)
     return false;
 }
 
-/*
- * Whether this call may fail: the library under test waits for it, or anybody does if others have failed, but not ICU and
- * not where that is the end.
- */
+/* Whether that is so of this call. Names take their time: it is asked only of a call that is to fail. */
+static bool
+is_fatal(void)
+{
+    void *frames[128];
+    int count = backtrace(frames, lengthof(frames));
+
+    for (int i = 0; i < count; i++)
+        if (is_fatal_in(frames[i]))
+            return true;
+    return false;
+}
+
+/* Whether this call may fail: the library under test waits for it, or anybody does if others have failed, but not ICU. */
 static bool
 is_concerned(void)
 {
@@ -135,7 +145,7 @@ is_concerned(void)
     for (int i = 0; i < count; i++) {
         uintptr_t address = (uintptr_t) frames[i];
 
-        if (is_in(ICU, address) || is_in(ICU_COMMON, address) || is_fatal_in(frames[i]))
+        if (is_in(ICU, address) || is_in(ICU_COMMON, address))
             return false;
         is_ours = is_ours || is_in(UNDER_TEST, address);
     }
@@ -157,8 +167,8 @@ fails(enum kind kind)
     if (!order.armed || order.kind != kind)
         return false;
     if (order.hit)
-        return order.sticky && is_concerned();
-    if (!is_concerned() || ++order.seen != order.nth)
+        return order.sticky && is_concerned() && !is_fatal();
+    if (!is_concerned() || ++order.seen != order.nth || is_fatal())
         return false;
     order.hit = true;
     if (getenv("FAILURE_POINTS_TRACE") != NULL)
