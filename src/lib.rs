@@ -9,9 +9,10 @@
 #[cfg(target_endian = "big")]
 compile_error!("fpbtree needs a little-endian machine");
 
-pub mod change;
-pub mod hot;
-pub mod key;
+pub mod cache;
+pub mod format;
+pub mod keys;
+pub mod log;
 pub mod page;
 pub mod paging;
 pub mod scan;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::key::{Key, Lane, Tail};
+use fpbtree_engine::format::{Key, Lane, Tail};
 use fpbtree_engine::page::Meta;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
 use fpbtree_engine::store::PageStore;
@@ -13,12 +13,11 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::io::{Write, stderr};
-use std::panic;
 use std::process::abort;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{panic, thread};
 
 /// In the heap block of rows that are there from the beginning to the end.
 const STAYS: u32 = 1 << 30;

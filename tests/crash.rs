@@ -3,11 +3,11 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::key::{Key, Lane, Tail};
+use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, Tail};
 use fpbtree_engine::page::Page;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
+use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::{Form, MemoryStore};
-use fpbtree_engine::store::{Block, PAGE_SIZE, PageStore};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;

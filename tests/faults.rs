@@ -3,14 +3,16 @@
 
 mod common;
 
-use common::long::{LongBed, Row, SMALL_KEY, Taste, small as small_long};
+use common::bytes::{LongBed, Row, SMALL_KEY, Taste, small as small_long};
 use common::*;
-use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Entry, Geometry, Long, META_LEVEL, Meta, Page};
+use fpbtree_engine::format::{
+    Block, Error, Geometry, Key, Lane, META_LEVEL, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tail,
+};
+use fpbtree_engine::page::{Entry, Long, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Scannable, Wanted};
+use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT};
-use fpbtree_engine::tree::verify::BlockSet;
+use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::{Inquest, Manner, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -408,7 +410,7 @@ fn exact_tree<L: Space<Columns = ()> + Lane>(name: &'static str, geometry: Geome
 fn long_tree(name: &'static str, taste: Taste, is_small: bool, count: u64) -> Sound<Long> {
     let mut random = StdRng::seed_from_u64(4);
     let carries = taste.shape.has_extra();
-    let geometry = if is_small { small_long(carries) } else { common::long::normal(carries) };
+    let geometry = if is_small { small_long(carries) } else { common::bytes::normal(carries) };
     let rows: Vec<Row> = (0..count).map(|number| taste.random_row(&mut random, number)).collect();
     let mut bed = LongBed::loaded(taste, geometry, 80, rows, 300);
     let mut age = |bed: &mut LongBed, from: u64| {

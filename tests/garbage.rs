@@ -3,14 +3,13 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::change::{Change, Decoded, Edit, Kind, Part};
-use fpbtree_engine::key::{Key, Lane};
-use fpbtree_engine::page::{Entry, KeySpace, Links, Meta, Page, Ranges};
+use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, PageBytes};
+use fpbtree_engine::log::{Change, Decoded, Edit, Kind, Part, Ranges};
+use fpbtree_engine::page::{Entry, KeySpace, Links, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Block, PAGE_SIZE, PageBytes};
 use fpbtree_engine::tree::Inquest;
-use fpbtree_engine::tree::verify::BlockSet;
+use fpbtree_engine::tree::check::BlockSet;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -133,7 +132,7 @@ fn every_byte_damaged_alone() {
             let Ok(read) = Page::<u64>::open(&page, &meta.geometry, block as Block) else {
                 continue;
             };
-            let key = Key::new(random.random_range(0..1600), fpbtree_engine::key::Tail::MIN);
+            let key = Key::new(random.random_range(0..1600), fpbtree_engine::format::Tail::MIN);
             let entry = Entry { key: key.lane, tail: key.tail, child: 2 };
             let place = read.lower_bound(key);
             let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_before(key));

@@ -3,18 +3,17 @@
 
 mod common;
 
-use common::long::{Row, SMALL_KEY, TINY_KEY, Taste, in_one_piece, sort_of};
+use common::bytes::{Row, SMALL_KEY, TINY_KEY, Taste, in_one_piece, sort_of};
 use common::*;
-use fpbtree_engine::change::Change;
-use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::key::long::{Kept, MOST_KEY};
-use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Entry, Geometry, KeySpace, Long, Meta, Page};
+use fpbtree_engine::cache::descents::Marks;
+use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PageBytes, Result, Tail};
+use fpbtree_engine::keys::bytes::{Kept, MOST_KEY};
+use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
+use fpbtree_engine::log::{Change, Horizon};
+use fpbtree_engine::page::{Entry, KeySpace, Long, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::{MemoryStore, Pin};
-use fpbtree_engine::store::{
-    Block, Horizon, Marks, Mode, NO_BLOCK, PageBytes, PageStore, Result, Search, Seen, Suspect,
-};
+use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
 use fpbtree_engine::tree::{Inquest, Manner, Tree, Verdict};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -139,7 +138,7 @@ struct Strings {
 
 impl Strings {
     fn of_taste(taste: Taste) -> Self {
-        let geometry = long::for_keys(taste.most, taste.shape.has_extra());
+        let geometry = bytes::for_keys(taste.most, taste.shape.has_extra());
         Strings { taste, geometry }
     }
 
@@ -158,7 +157,7 @@ impl Case for Strings {
     const LASTING: u64 = 40;
     type Keys = Long;
     type Row = Row;
-    type Rank = Vec<long::Sort>;
+    type Rank = Vec<bytes::Sort>;
     type Image = (Vec<u8>, Vec<u8>, Tail);
 
     fn meta(&self) -> Meta {
@@ -173,7 +172,7 @@ impl Case for Strings {
         self.taste.random_row(random, number)
     }
 
-    fn rank(&self, row: &Row) -> Vec<long::Sort> {
+    fn rank(&self, row: &Row) -> Vec<bytes::Sort> {
         row.values.iter().zip(&self.taste.columns.0).map(|(value, digit)| sort_of(*digit, value)).collect()
     }
 
@@ -202,7 +201,7 @@ impl Case for Strings {
     }
 
     fn problems(&self, tree: Tree<'_, MemoryStore, Long>) -> Vec<String> {
-        long::problems(tree)
+        bytes::problems(tree)
     }
 
     fn scan(busy: &Busy<Self>) {

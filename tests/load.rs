@@ -4,13 +4,14 @@ mod common;
 
 use std::mem::MaybeUninit;
 
-use common::long::{self, LongBed, Row, Taste, Value};
+use common::bytes::{self, LongBed, Row, Taste, Value};
 use common::*;
-use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Entry, Geometry, KeySpace, Meta, Page, PageMut, Ranges};
+use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PAGE_SIZE, PageBytes, Tail};
+use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
+use fpbtree_engine::log::Ranges;
+use fpbtree_engine::page::{Entry, KeySpace, Meta, Page, PageMut};
+use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
 use fpbtree_engine::tree::load::{Leaves, Loader, PartPages};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -250,7 +251,7 @@ fn runs_of_byte_strings_are_small() {
             // Every third number carries the same.
             let number = |at: u64| 3 * at + 2;
             let rows: Vec<Row> = (0..100_000).map(|at| row(number(at))).collect();
-            let geometry = long::normal(taste.shape.has_extra());
+            let geometry = bytes::normal(taste.shape.has_extra());
             let mut bed = LongBed::loaded(taste.clone(), geometry, fill, rows, 2000);
             let bytes = |bed: &LongBed| f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / bed.model.len() as f64;
             assert!(bytes(&bed) < most + more, "{} bytes an entry, {size} to a key", bytes(&bed));
@@ -285,7 +286,7 @@ fn inserted_runs_are_small() {
         }
         let keys: Vec<u64> = rows.iter().map(|_| random.random_range(0..50)).collect();
         let mut bed = Bed::<u32>::new(normal::<u32>(), 1000);
-        let mut long_bed = LongBed::new(Taste::new(vec![column], 0, 1000, &[], 1), long::normal(false), 1000);
+        let mut long_bed = LongBed::new(Taste::new(vec![column], 0, 1000, &[], 1), bytes::normal(false), 1000);
         for (&row, k) in rows.iter().zip(keys) {
             bed.insert(key(k.into(), row));
             let text = format!("a key that does not fit its lane, {k:05}");

@@ -1,7 +1,7 @@
 //! The modular B+-tree against `BTreeMap`, for several selections of modules and every key width.
 
-use fpbtree_engine::hot::modular::*;
-use fpbtree_engine::key::Lane;
+use fpbtree_engine::cache::modular::*;
+use fpbtree_engine::format::Lane;
 use proptest::prelude::*;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng, rngs::StdRng};

@@ -3,15 +3,14 @@
 
 mod common;
 
-use common::long::{Place, Row, SMALL_KEY, Taste};
-use common::{long, *};
-use fpbtree_engine::change::{Change, Decoded, Edit, Part};
-use fpbtree_engine::key::long::{Kept, Stored};
-use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{
-    Cell, Entry, Geometry, Joined, KeySpace, Links, Long, MAX_PAGE_NODES, Page, Plan, Position, Ranges, Thrift,
+use common::bytes::{Place, Row, SMALL_KEY, Taste};
+use common::{bytes, *};
+use fpbtree_engine::format::{
+    Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tail,
 };
-use fpbtree_engine::store::{Block, Horizon, NO_BLOCK, PAGE_SIZE, PageBytes};
+use fpbtree_engine::keys::bytes::{Kept, Stored};
+use fpbtree_engine::log::{Cell, Change, Decoded, Edit, Horizon, Part, Ranges};
+use fpbtree_engine::page::{Entry, Joined, KeySpace, Links, Long, Page, Plan, Thrift};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -381,7 +380,7 @@ fn pages_of_byte_strings() {
         let mut random = StdRng::seed_from_u64(seed);
         let taste = Taste::random(&mut random, SMALL_KEY);
         let carries = taste.shape.has_extra();
-        let geometry = if random.random() { long::small(carries) } else { long::normal(carries) };
+        let geometry = if random.random() { bytes::small(carries) } else { bytes::normal(carries) };
         let mut sheet = LongSheet::new(taste, geometry, [0, 9][random.random_range(0..2)]);
         let (mut full, mut number) = (0, 0);
         while full < 3 {

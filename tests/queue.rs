@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::long::{self, LongBed, TINY_KEY, Taste, Value};
+use common::bytes::{self, LongBed, TINY_KEY, Taste, Value};
 use common::*;
-use fpbtree_engine::change::{Change, Edit};
-use fpbtree_engine::key::digit::{DigitKind, DigitShape};
-use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Entry, Geometry, Page, is_link};
+use fpbtree_engine::format::{Block, Geometry, Key, Lane, Tail, is_link};
+use fpbtree_engine::keys::digits::{DigitKind, DigitShape};
+use fpbtree_engine::log::{Change, Edit};
+use fpbtree_engine::page::{Entry, Page};
 use fpbtree_engine::store::memory::{Form, MemoryStore};
-use fpbtree_engine::store::{Block, Mode, PageStore};
+use fpbtree_engine::store::{Mode, PageStore};
 use std::collections::BTreeSet;
 
 /// Where new keys come in.
@@ -146,7 +146,7 @@ fn a_page_whose_split_is_not_finished_stays_where_it_is() {
 fn a_queue_of_strings_stays_small() {
     let text = DigitShape { kind: DigitKind::Text, descending: false, nulls_first: false };
     let taste = Taste::new(vec![text], 0, TINY_KEY, &[0], 2);
-    let mut bed = LongBed::new(taste, long::tiny(false), 3000);
+    let mut bed = LongBed::new(taste, bytes::tiny(false), 3000);
     let text = |row: u64| vec![Value::Bytes(format!("job number {row:08}").into_bytes())];
     let mut most = 0;
     for row in 0..30_000u64 {

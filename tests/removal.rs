@@ -4,10 +4,9 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::key::{Key, Lane, Tail};
+use fpbtree_engine::format::{Key, Lane, NO_BLOCK, Tail};
 use fpbtree_engine::page::Entry;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
-use fpbtree_engine::store::NO_BLOCK;
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::{Form, MemoryStore};
 use fpbtree_engine::tree::Manner;

@@ -4,7 +4,8 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
+use fpbtree_engine::format::{Key, Lane, LaneKind, Tail};
+use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
 use fpbtree_engine::scan::{Cursor, Direction, Everything, Leaves, Matches, Selection};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;

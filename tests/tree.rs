@@ -3,8 +3,7 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::key::{Key, Lane};
-use fpbtree_engine::page::Geometry;
+use fpbtree_engine::format::{Geometry, Key, Lane};
 use fpbtree_engine::scan::{Direction, Selection, kill};
 use fpbtree_engine::store::PageStore;
 use rand::rngs::StdRng;
@@ -72,7 +71,7 @@ fn random_keys<L: Lane>(geometry: Geometry, count: usize) {
     }
     bed.check();
     let levels = bed.tree().census().unwrap().levels;
-    let deep = if fpbtree_engine::store::PAGE_SIZE > 16384 { 3 } else { 4 };
+    let deep = if fpbtree_engine::format::PAGE_SIZE > 16384 { 3 } else { 4 };
     assert!(levels >= if geometry == small::<L>() { deep } else { 2 }, "{levels} levels");
 }
 

@@ -3,9 +3,8 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::key::{Key, Lane, Tail};
-use fpbtree_engine::page::{Entry, Geometry};
-use fpbtree_engine::store::NO_BLOCK;
+use fpbtree_engine::format::{Geometry, Key, Lane, NO_BLOCK, Tail};
+use fpbtree_engine::page::Entry;
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::{Manner, Tree, Verdict};
 use std::sync::Barrier;

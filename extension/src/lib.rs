@@ -4,37 +4,14 @@
 //! that wait, raise or run user code, are called raw ([`server`]), and no frame between such a call and the server owns
 //! a destructor it needs; what lives longer than a frame lives in a memory context.
 
-mod abbreviation;
-mod ahead;
-mod answers;
-mod bounds;
-mod build;
-mod codec;
-mod column;
-mod cost;
-mod dead;
-mod descents;
-mod exact;
-#[cfg(feature = "pg18")]
-mod explain;
-mod functions;
-mod handler;
-mod hot_rows;
-mod index;
-mod insert;
-mod keys;
-mod memory;
-mod options;
-mod planner;
-mod reserve;
-mod scan;
-mod server;
-mod sort;
-mod store;
-mod tuple;
-mod unique;
-mod vacuum;
-mod wal;
+mod am;
+mod pg;
+mod storage;
+mod values;
+
+use am::planner;
+use pg::{options, reserve};
+use storage::{hot_keys, own_wal};
 
 pgrx::pg_module_magic!();
 
@@ -46,8 +23,8 @@ static ALLOCATOR: reserve::Reserved = reserve::Reserved::new();
 pub extern "C-unwind" fn _PG_init() {
     options::register();
     planner::register();
-    wal::register();
-    hot_rows::register();
+    own_wal::register();
+    hot_keys::register();
     #[cfg(feature = "pg18")]
-    explain::register();
+    am::explain::register();
 }

@@ -1,12 +1,12 @@
 //! Bounds across types, against slow and obvious references. They need no server, and so no link to one.
 
-#[path = "../src/exact.rs"]
+#[path = "../src/values/exact.rs"]
 mod exact;
 
 use core::cmp::Ordering;
 
 use exact::{Neighbours, integer, real, search, search_pieces};
-use fpbtree_engine::key::ColumnType::{self, Date, Float4, Float8, Int2, Int4, Int8, Timestamp, Uuid};
+use fpbtree_engine::keys::ColumnType::{self, Date, Float4, Float8, Int2, Int4, Int8, Timestamp, Uuid};
 
 fn field(ty: ColumnType, value: i64) -> Option<u128> {
     Some(ty.encode(value as u128).0)

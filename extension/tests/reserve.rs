@@ -1,5 +1,5 @@
 //! The reserve of Rust's own allocations; its tests stand beside it. They need no server, and so no link to one.
 
 #[allow(dead_code, reason = "the library alone makes it the allocator")]
-#[path = "../src/reserve.rs"]
+#[path = "../src/pg/reserve.rs"]
 mod reserve;

@@ -4,14 +4,14 @@
 #![no_main]
 
 use core::cmp::Ordering;
-use fpbtree_engine::change::{Change, Edit};
-use fpbtree_engine::key::digit::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::key::long::{ColumnOrder, Kept, LongKey, LongOrder, LongShape, Stored};
-use fpbtree_engine::key::{Key, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Aim, Entry, Geometry, KeySpace, Links, Long, Page, Ranges};
+use fpbtree_engine::log::{Change, Edit, Ranges};
+use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
+use fpbtree_engine::keys::bytes::{ColumnOrder, Kept, LongKey, LongOrder, LongShape, Stored};
+use fpbtree_engine::format::{Key, Lane, LaneKind, Tail, Geometry, Block, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT};
+use fpbtree_engine::page::{Aim, Entry, KeySpace, Links, Long, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Scannable, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT};
+use fpbtree_engine::store::PageStore;
 use fpbtree_engine::tree::Tree;
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;

@@ -316,7 +316,7 @@ impl Thrift {
 /// entry that needs `cell` bytes besides.
 pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize, thrift: Thrift) -> Option<Arrangement> {
     let (cells, free) = match layout.kind.is_prefix() {
-        true => (long::live_cells(bytes, layout), cell + layout.space() / 16),
+        true => (bytes::live_cells(bytes, layout), cell + layout.space() / 16),
         false => (0, 0),
     };
     // A full run takes another node when its key comes again.

@@ -26,36 +26,11 @@ pub struct Links<'f, K: KeySpace> {
     pub high: K::Fence<'f>,
 }
 
-/// What an entry has outside its node: the bytes of its key behind the lane, and what it carries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cell<'a> {
-    /// Nothing.
-    None,
-    /// The same as an entry with an equal key, whose cell begins at this byte.
-    Shared(u16),
-    /// Bytes of its own.
-    New {
-        /// Bytes of the key.
-        rest: &'a [u8],
-        /// Other bytes.
-        extra: &'a [u8],
-    },
-}
-
 impl Cell<'_> {
-    /// Where it begins, if it is there: 0 if there is none.
-    pub(super) fn at(self) -> Option<u16> {
-        match self {
-            Cell::None => Some(0),
-            Cell::Shared(at) => Some(at),
-            Cell::New { .. } => None,
-        }
-    }
-
     /// Bytes to be added to the page for it.
     pub(super) fn size(self, layout: &Layout) -> usize {
         match self {
-            Cell::New { rest, extra } => long::cell_length(layout, rest.len(), extra.len()),
+            Cell::New { rest, extra } => layout.cell_size(rest.len(), extra.len()),
             _ => 0,
         }
     }
@@ -101,9 +76,6 @@ pub(super) fn space_end(bytes: &PageBytes, layout: &Layout) -> usize {
         false => END_LINE * LINE,
     }
 }
-
-/// Where a page's cells end.
-pub(super) const SPACE_END: usize = PAGE_SIZE - SPECIAL;
 
 pub(super) fn write_fence(bytes: &mut PageBytes, at: usize, key: Key<u128>) {
     key.lane.write(bytes, at);
@@ -363,8 +335,8 @@ impl<'a> PageMut<'a> {
     /// Adds a cell below the others and says where it begins.
     fn add_cell(&mut self, rest: &[u8], extra: &[u8]) -> u16 {
         let lower = self.lines() * LINE;
-        let Some(at) = long::put_cell(self.bytes, &self.layout, lower, rest, extra) else { return 0 };
-        self.ranges.add(at as usize, long::cell_length(&self.layout, rest.len(), extra.len()));
+        let Some(at) = bytes::put_cell(self.bytes, &self.layout, lower, rest, extra) else { return 0 };
+        self.ranges.add(at as usize, self.layout.cell_size(rest.len(), extra.len()));
         self.ranges.add(at::PD_UPPER, 2);
         at
     }
@@ -439,7 +411,7 @@ impl<'a> PageMut<'a> {
         // The change was planned, so it is possible unless it is applied to another page.
         let Some(arrangement) = arrange::repacked(&old, &layout, cell.into(), Thrift::Tight) else { return };
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
-        let cells = long::Mover::new(&old, self.bytes, &layout);
+        let cells = bytes::Mover::new(&old, self.bytes, &layout);
         arrange::copy_out(self.bytes, &layout, &arrangement, &old, 0);
         cells.take_along(self.bytes);
         self.ranges.add_whole_page();

@@ -69,14 +69,14 @@ impl Meta {
         bytes[meta_at::COLUMNS] = self.shape.columns() as u8;
         self.shape.to_bytes(&mut bytes[meta_at::COLUMN..meta_at::END]);
         let used = meta_at::END.next_multiple_of(LINE);
-        edit::write_server_header(&mut bytes, used, edit::SPACE_END);
+        edit::write_server_header(&mut bytes, used, SPACE_END);
         edit::write_special(&mut bytes, self.geometry.build_id);
         bytes
     }
 
     /// Reads a meta page, `block` 0 of an index.
     pub fn read(bytes: &PageBytes) -> Result<Meta> {
-        let corrupt = |what| Error::Corrupt { block: crate::store::META, what };
+        let corrupt = |what| Error::Corrupt { block: crate::format::META, what };
         if is_new(bytes) {
             return Err(corrupt("meta page is all zeroes"));
         }
@@ -85,7 +85,7 @@ impl Meta {
         }
         let format = bytes[at::STAMP];
         if format != FORMAT {
-            return Err(Error::UnknownFormat { block: crate::store::META, format });
+            return Err(Error::UnknownFormat { block: crate::format::META, format });
         }
         let columns = bytes[meta_at::COLUMNS] as usize;
         if columns > KeyShape::MAX_COLUMNS {

@@ -7,97 +7,38 @@
 //! Reading is safe whatever the bytes are (I3): every count is clamped and every line number checked before use.
 
 mod arrange;
+mod bytes;
 mod edit;
-mod keys;
-mod layout;
+mod lanes;
 mod lines;
-mod long;
 mod meta;
 mod node;
 mod plan;
-mod ranges;
+mod redo;
+mod space;
 mod split;
 mod verify;
-pub mod widths;
 
 pub use arrange::Thrift;
 pub(crate) use arrange::{Filling, repeats};
-pub(crate) use edit::foresee_node;
-pub use edit::{Cell, Links, PageMut};
-pub use keys::{KeySpace, Side};
-use layout::CELL;
-pub use layout::{Geometry, Layout};
+pub use bytes::{Copies, Long};
+pub use edit::{Links, PageMut};
 pub(crate) use lines::LineSet;
-pub use long::{Copies, Long};
 pub use meta::{LogKind, Meta, Shape};
 pub use node::{Entry, Node};
 pub use plan::Plan;
-pub use ranges::Ranges;
+pub use space::{KeySpace, Side};
 pub use split::{Aim, Joined};
 pub use verify::Flaw;
 
-use crate::change::{Change, Edit};
-use crate::key::long::LongShape;
-use crate::key::{Key, KeyShape, Lane, LaneKind, Tail};
+use crate::format::*;
+use crate::keys::KeyShape;
+use crate::keys::bytes::LongShape;
+use crate::log::{Cell, Change, Edit, Ranges};
 use crate::simd::{self, CACHE_LINE};
-use crate::store::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, Result};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 use core::ops::Range;
-
-/// The unit the in-page tree is laid out in: a cache line, or as many of them as it takes for a byte to number all those
-/// of a page.
-const LINE: usize = LINE_WIDTH * CACHE_LINE;
-/// Cache lines of that.
-const LINE_WIDTH: usize = (PAGE_SIZE / CACHE_LINE).div_ceil(256);
-/// The page format this code reads and writes (I4).
-pub const FORMAT: u8 = 1;
-/// Most entries an in-page leaf node may have room for: a set of them is a `u64`.
-pub const MAX_NODE_ENTRIES: usize = 64;
-/// Most entries a page may have room for.
-pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / Tail::SIZE;
-/// Most in-page leaf nodes a page may have room for.
-pub const MAX_PAGE_NODES: usize = END_LINE - FIRST_LINE;
-
-/// First line of the in-page tree.
-const FIRST_LINE: usize = 128 / LINE;
-/// The line after the in-page tree's last: it holds the special space.
-const END_LINE: usize = PAGE_SIZE / LINE - 1;
-/// Bytes of special space: the low half of the build id, two zero bytes, the page id.
-const SPECIAL: usize = 8;
-/// What the special space ends with, for tools that look at files.
-const PAGE_ID: u16 = 0xF9B7;
-/// PostgreSQL's page size and layout version 4, as `pd_pagesize_version` stores them.
-const PAGESIZE_VERSION: u16 = PAGE_SIZE as u16 | 4;
-
-/// Where the header's fields lie.
-mod at {
-    pub const PD_LOWER: usize = 12;
-    pub const PD_UPPER: usize = 14;
-    pub const PD_SPECIAL: usize = 16;
-    pub const PD_PAGESIZE_VERSION: usize = 18;
-    pub const BUILD_ID: usize = 24;
-    pub const STAMP: usize = 32;
-    pub const LEVEL: usize = 36;
-    pub const FLAGS: usize = 37;
-    pub const NODES: usize = 38;
-    pub const LINES: usize = 39;
-    pub const LEFT: usize = 40;
-    pub const RIGHT: usize = 44;
-    pub const LOW: usize = 64;
-    pub const HIGH: usize = 88;
-    /// A fence is a 16-byte lane slot and a tail.
-    pub const FENCE_TAIL: usize = 16;
-}
-
-const DELETED: u8 = 1;
-const INCOMPLETE: u8 = 2;
-
-/// In a node's count: all entries have the same lane and cell, which is stored once (a *run*).
-const RUN: u8 = 0x80;
-
-/// The level that only the meta page has.
-pub const META_LEVEL: u8 = 0xFF;
 
 /// Whether a page from the free space map may be used: never written, or deleted. Anything else is left alone, because
 /// the map is not logged and may be wrong.
@@ -127,15 +68,6 @@ pub fn mask(bytes: &mut PageBytes) {
 /// Whether the page was never written.
 pub fn is_new(bytes: &PageBytes) -> bool {
     bytes.iter().all(|&byte| byte == 0)
-}
-
-/// Where an entry is: the in-page leaf node, counted in key order, and the slot in it. The end is a node past the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    /// In-page leaf node, in key order.
-    pub node: u8,
-    /// Slot in the node.
-    pub slot: u8,
 }
 
 /// A page being read. The caller holds a content lock.
@@ -235,7 +167,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
         if !self.layout.kind.is_prefix() {
             return nodes / self.layout.nodes as f64;
         }
-        let cells = long::live_cells(self.bytes, self.layout);
+        let cells = bytes::live_cells(self.bytes, self.layout);
         (nodes * self.layout.node_size() as f64 + cells as f64) / self.layout.space() as f64
     }
 
@@ -536,40 +468,4 @@ fn refuse(bytes: &PageBytes, geometry: &Geometry, block: Block) -> Error {
         return Error::UnknownFormat { block, format };
     }
     Error::Corrupt { block, what: "page is not laid out as this index's pages are" }
-}
-
-#[inline(always)]
-fn read_u16(bytes: &PageBytes, at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-#[inline(always)]
-fn read_u32(bytes: &PageBytes, at: usize) -> u32 {
-    let mut image = [0; 4];
-    image.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(image)
-}
-
-#[inline(always)]
-fn read_u64(bytes: &PageBytes, at: usize) -> u64 {
-    let mut image = [0; 8];
-    image.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(image)
-}
-
-fn write_u16(bytes: &mut PageBytes, at: usize, value: u16) {
-    bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
-}
-
-fn write_u32(bytes: &mut PageBytes, at: usize, value: u32) {
-    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
-}
-
-fn write_u64(bytes: &mut PageBytes, at: usize, value: u64) {
-    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-}
-
-/// Whether a block number is a sibling link rather than none.
-pub fn is_link(block: Block) -> bool {
-    block != NO_BLOCK
 }

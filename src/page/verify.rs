@@ -124,7 +124,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
                     ensure(sound, "entry has an unknown flag or an impossible heap TID")?;
                     K::verify_entry(&entry, ranks)?;
                 } else {
-                    ensure(entry.child > crate::store::ROOT, "inner entry has no child")?;
+                    ensure(entry.child > crate::format::ROOT, "inner entry has no child")?;
                 }
             }
         }

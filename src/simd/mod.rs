@@ -358,7 +358,7 @@ unsafe fn portable_at_most<L: Counted>(lanes: *const u8, n: usize, key: L) -> us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Lane;
+    use crate::format::Lane;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
     /// More lanes than any kernel takes at once, several times over.

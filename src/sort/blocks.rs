@@ -1,7 +1,7 @@
 //! Entries in chains of blocks, and their spreading over other chains.
 
 use super::{Compact, Radix, SLAB};
-use crate::key::Tail;
+use crate::format::Tail;
 
 /// Entries in a block.
 pub(super) const BLOCK: usize = 512;

@@ -1,7 +1,7 @@
 //! Merging sorted runs.
 
 use super::Compact;
-use crate::key::Lane;
+use crate::format::Lane;
 
 /// A sorted run of entries.
 pub trait Run<L> {

@@ -7,9 +7,9 @@
 //! looked at only where lanes are the same.
 
 mod blocks;
+pub mod bytes;
 mod merge;
 mod slice;
-pub mod strings;
 
 pub use blocks::{Host, Slab};
 pub use merge::{Merge, Run};
@@ -19,7 +19,7 @@ use blocks::{BLOCK, Blocks, Chain, FANOUT, SLAB_BLOCKS};
 use core::cmp::Ordering;
 use core::ops::{BitOr, BitXor, Shr};
 
-use crate::key::{Key, Lane, Tail};
+use crate::format::{Key, Lane, Tail};
 
 /// Entries in a slab of memory, which is also how many are sorted in a processor's cache.
 pub const SLAB: usize = BLOCK * SLAB_BLOCKS;

@@ -4,13 +4,11 @@
 //! ([`Form::Generic`]). A [`crash`](MemoryStore::crash) makes the store that redo would make of any log position and any
 //! page versions that may have been written by then.
 
-use super::{
-    Block, Error, Horizon, Marks, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT, Result, Search, Seen, Suspect,
-};
-use crate::change::{Change, Decoded};
-use crate::hot::descents::Descents;
-use crate::key::Tail;
-use crate::page::{self, Ranges};
+use super::{Mode, PageStore, Search, Seen, Suspect};
+use crate::cache::descents::{Descents, Marks};
+use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tail};
+use crate::log::{Change, Decoded, Horizon, Ranges};
+use crate::page;
 use core::cell::{RefCell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use parking_lot::lock_api::RawRwLock as _;

@@ -3,58 +3,9 @@
 #[cfg(feature = "memory")]
 pub mod memory;
 
-use crate::change::Change;
-use crate::key::Tail;
-use crate::page::Position;
-
-#[cfg(any(
-    all(feature = "page-4k", feature = "page-16k"),
-    all(feature = "page-4k", feature = "page-32k"),
-    all(feature = "page-16k", feature = "page-32k"),
-))]
-compile_error!("pages have one size");
-
-/// Bytes in a page. PostgreSQL's `BLCKSZ`, asserted by the access method.
-pub const PAGE_SIZE: usize = match () {
-    () if cfg!(feature = "page-4k") => 4096,
-    () if cfg!(feature = "page-16k") => 16384,
-    () if cfg!(feature = "page-32k") => 32768,
-    () => 8192,
-};
-/// A page's place in the index file.
-pub type Block = u32;
-/// One page, as stored.
-pub type PageBytes = [u8; PAGE_SIZE];
-
-/// The meta page.
-pub const META: Block = 0;
-/// The root page: it never moves, it grows in place (docs/design.md, "The root").
-pub const ROOT: Block = 1;
-/// "No such page", in sibling links.
-pub const NO_BLOCK: Block = 0;
-
-/// Why an operation could not be done. Small and without a destructor, so that it can cross frames a server error
-/// jumps over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// The page's bytes contradict the format or the tree. `ERRCODE_INDEX_CORRUPTED` in the server.
-    Corrupt {
-        /// The page that is wrong.
-        block: Block,
-        /// What is wrong with it, to complete the sentence "index … block …: …".
-        what: &'static str,
-    },
-    /// The page says it was written in a format this version does not know.
-    UnknownFormat {
-        /// The page that says so.
-        block: Block,
-        /// The format version it names.
-        format: u8,
-    },
-}
-
-/// The engine's result type.
-pub type Result<T> = core::result::Result<T, Error>;
+use crate::cache::descents::Marks;
+use crate::format::{Block, PageBytes, Position, Result, Tail};
+use crate::log::{Change, Horizon};
 
 /// A leaf's entry whose row may be dead to everyone.
 #[derive(Clone, Copy, Debug)]
@@ -77,18 +28,6 @@ pub enum Search {
     /// As many as this, where the most are likely to be.
     Versions(usize),
 }
-
-/// How old a reader may be that misses rows whose entries are removed: what a standby waits for or cancels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Horizon {
-    /// The last transaction that ended one of the rows.
-    pub transaction: u32,
-    /// The table is a catalog, which logical decoding reads as of the past.
-    pub is_catalog: bool,
-}
-
-/// The first of some marks, and the first behind them, if there is one.
-pub type Marks = (u64, Option<u64>);
 
 /// A leaf that was seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

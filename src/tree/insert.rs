@@ -1,11 +1,11 @@
 //! Insertion, page splits and their repair.
 
 use super::{Grip, Seek, Tree};
-use crate::change::{Change, Edit};
-use crate::key::long::Stored;
-use crate::key::{Lane, Tail};
-use crate::page::{Aim, Entry, Joined, KeySpace, Links, Long, Page, Plan, Thrift, is_link};
-use crate::store::{Block, Error, Mode, NO_BLOCK, PageBytes, PageStore, ROOT, Result};
+use crate::format::{Block, Error, Lane, NO_BLOCK, PageBytes, ROOT, Result, Tail, is_link};
+use crate::keys::bytes::Stored;
+use crate::log::{Change, Edit};
+use crate::page::{Aim, Entry, Joined, KeySpace, Links, Long, Page, Plan, Thrift};
+use crate::store::{Mode, PageStore};
 
 /// Percent of a page kept left when the last page of a level splits under an ascending load, in inner pages.
 const INNER_FILL: usize = 90;

@@ -1,9 +1,8 @@
 //! Bulk load: sorted entries become packed pages, bottom up (paper §3.1.2, at page granularity).
 
-use crate::key::long::{HEAD, Kept, MOST_PARTS, Stored};
-use crate::key::{Key, Lane, Tail};
-use crate::page::{Entry, Filling, Geometry, KeySpace, Links, Long, MAX_PAGE_ENTRIES, repeats};
-use crate::store::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT};
+use crate::format::{Block, Geometry, Key, Lane, MAX_PAGE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tail};
+use crate::keys::bytes::{HEAD, Kept, MOST_PARTS, Stored};
+use crate::page::{Entry, Filling, KeySpace, Links, Long, repeats};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
 const MOST_LEVELS: usize = 16;

@@ -4,24 +4,25 @@
 //! holds a higher one's. Whoever arrives at a page checks, under its lock, that it is live, on the level looked for and
 //! has the key between its fences (I5): then it is the right page, however it was reached.
 
-mod inquest;
+pub mod check;
+mod dead_tids;
 mod insert;
-mod joint;
 pub mod load;
-mod purge;
-mod tail;
+mod removal;
+mod siblings;
+mod truncate;
 mod unique;
 mod vacuum;
-pub mod verify;
 
-pub use inquest::Inquest;
+pub use dead_tids::Inquest;
 pub use insert::Manner;
-pub use tail::FileTail;
+pub use truncate::FileTail;
 pub use unique::Verdict;
 pub use vacuum::VacuumStats;
 
-use crate::page::{Geometry, KeySpace, Page, Position, Side, is_link};
-use crate::store::{Block, Error, Mode, PageStore, ROOT, Result, Seen};
+use crate::format::{Block, Error, Geometry, Position, ROOT, Result, is_link};
+use crate::page::{KeySpace, Page, Side};
+use crate::store::{Mode, PageStore, Seen};
 
 /// An index: pages in a store, laid out by a geometry, of the key space `K`.
 pub struct Tree<'t, S, K: KeySpace> {
@@ -303,7 +304,7 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         };
         let entry = parent.entry(place)?;
         let child = entry.child;
-        let (mark_before, is_told) = if place == vacuum::FIRST { K::mark_of(parent.low()) } else { mark(entry)? };
+        let (mark_before, is_told) = if place == Position::FIRST { K::mark_of(parent.low()) } else { mark(entry)? };
         let from = if is_told { mark_before } else { mark_before.checked_add(1)? };
         let to = match parent.entry(parent.next(place)) {
             Some(next) => Some(mark(next)?.0),

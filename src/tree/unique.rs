@@ -2,9 +2,9 @@
 //! adding one.
 
 use super::{Manner, Tree};
-use crate::key::Tail;
-use crate::page::{Entry, KeySpace, Page, is_link};
-use crate::store::{Error, Mode, NO_BLOCK, PageStore, ROOT, Result};
+use crate::format::{Error, NO_BLOCK, Position, ROOT, Result, Tail, is_link};
+use crate::page::{Entry, KeySpace, Page};
+use crate::store::{Mode, PageStore};
 
 /// What is to happen after an entry with an equal key was looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,7 +82,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let mut pin = first;
         loop {
             let page = self.page(pin)?;
-            let from = if page.is_below(low) { super::vacuum::FIRST } else { page.lower_bound(low) };
+            let from = if page.is_below(low) { Position::FIRST } else { page.lower_bound(low) };
             let mut place = from;
             let mut stopped = false;
             while let Some(entry) = page.entry(place).filter(|entry| K::compare_entry(high, entry).is_gt()) {

@@ -1,11 +1,11 @@
 //! VACUUM: removal of dead entries in key order, deletion of pages they leave empty, and what is left of the file.
 
-use super::inquest::Inquest;
+use super::dead_tids::Inquest;
 use super::{Grip, Seek, Tree};
-use crate::change::{Change, Edit};
-use crate::key::Tail;
-use crate::page::{self, Entry, KeySpace, Page, Plan, Position, Thrift, is_link};
-use crate::store::{Block, Error, META, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT, Result};
+use crate::format::{Block, Error, META, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Result, Tail, is_link};
+use crate::log::{Change, Edit};
+use crate::page::{self, Entry, KeySpace, Page, Plan, Thrift};
+use crate::store::{Mode, PageStore};
 
 /// What a pass over the index found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -273,7 +273,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         if !leads(next, beside.low(), right_block) {
             return Ok(if above.entry(next).is_none() { Deletion::LastChild } else { Deletion::NotNow });
         }
-        let child = page.entry(FIRST).map(|entry| K::downlink(low, entry.child));
+        let child = page.entry(Position::FIRST).map(|entry| K::downlink(low, entry.child));
         let left_block = trio.left.map_or(NO_BLOCK, |left| self.store.block(left));
         let mut image = [0; PAGE_SIZE];
         let Some(lower) = K::lower(&beside, self.geometry, K::fence_of(low), left_block, &mut image) else {
@@ -284,7 +284,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             None => Change::new(trio.pin),
         };
         if child.is_some() {
-            change = change.edit(Edit::Remove { node: FIRST.node, mask: 1 << FIRST.slot });
+            change = change.edit(Edit::Remove { node: Position::FIRST.node, mask: 1 << Position::FIRST.slot });
         }
         let time = if page.level() == 0 { 0 } else { self.store.now() };
         change = change.edit(Edit::Delete { time }).page(trio.right).edit(lower).edit(Edit::SetLeft(left_block));
@@ -369,6 +369,3 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         Ok(reusable)
     }
 }
-
-/// The place before the first entry of a page.
-pub(super) const FIRST: Position = Position { node: 0, slot: 0 };

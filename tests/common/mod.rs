@@ -2,15 +2,18 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod long;
+pub mod bytes;
 
-use fpbtree_engine::key::{Column, ColumnType, Key, KeyShape, Lane, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, LogKind, MAX_PAGE_NODES, Meta, Shape, Side};
+use fpbtree_engine::format::{
+    Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Tail,
+};
+use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
+use fpbtree_engine::page::{Entry, LogKind, Meta, Shape, Side};
 use fpbtree_engine::scan::{Cursor, Direction, Leaves, Matches, Range, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Block, Mode, NO_BLOCK, PAGE_SIZE, PageBytes, PageStore};
+use fpbtree_engine::store::{Mode, PageStore};
+use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::verify::BlockSet;
 use fpbtree_engine::tree::{Inquest, Tree, VacuumStats};
 use rand::Rng;
 use rand::rngs::StdRng;

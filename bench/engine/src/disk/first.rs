@@ -3,14 +3,16 @@
 
 use std::cell::Ref;
 
-use fpbtree_engine::change::{Change, Edit};
-use fpbtree_engine::key::{Key, LaneKind, Tail};
-use fpbtree_engine::page::{Entry, Geometry, MAX_NODE_ENTRIES, Page, Position, Ranges, is_link};
+use fpbtree_engine::format::{
+    Geometry, Key, LaneKind, MAX_NODE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Tail, is_link,
+};
+use fpbtree_engine::log::{Change, Edit, Ranges};
+use fpbtree_engine::page::{Entry, Page};
 use fpbtree_engine::scan::{Direction, Leaves, Range, RowsOf, Wanted};
 use fpbtree_engine::simd::{self, CACHE_LINE, Simd};
-use fpbtree_engine::store::{NO_BLOCK, PAGE_SIZE, PageBytes, PageStore, ROOT};
+use fpbtree_engine::store::PageStore;
+use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::verify::BlockSet;
 use fpbtree_engine::tree::{Manner, Tree};
 
 use super::Paged;

@@ -3,10 +3,10 @@
 
 use std::cell::RefCell;
 
-use fpbtree_engine::change::Change;
-use fpbtree_engine::page::Ranges;
+use fpbtree_engine::format::{Block, PageBytes, Result};
+use fpbtree_engine::log::{Change, Ranges};
 use fpbtree_engine::simd::{self, CACHE_LINE};
-use fpbtree_engine::store::{Block, Mode, PageBytes, PageStore, Result};
+use fpbtree_engine::store::{Mode, PageStore};
 
 use crate::pool::Pool;
 

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use fpbtree_engine::key::Tail;
+use fpbtree_engine::format::Tail;
 use fpbtree_engine::sort::{Host, Radix, SLAB, Slab, Sorter, table_length};
 use fpbtree_lab::figure::{Axis, Claim, Figure, Outcome, Panel, Run, median};
 

@@ -1,6 +1,7 @@
 //! Structures in memory.
 
 pub mod bandwidth;
+pub mod kiss;
 pub mod latency;
 pub mod modular;
 pub mod pair_leaf;

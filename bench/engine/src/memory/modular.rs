@@ -3,8 +3,8 @@
 
 use super::pb::{hint::Hint, node::Line};
 use crate::search::Search;
-use fpbtree_engine::hot::modular::{self, Keys, Module, Modules, Order, Prefetch, Unsorted};
-use fpbtree_engine::key::Lane;
+use fpbtree_engine::cache::modular::{self, Keys, Module, Modules, Order, Prefetch, Unsorted};
+use fpbtree_engine::format::Lane;
 use std::marker::PhantomData;
 
 /// One key after the other, for keys of any width.
@@ -140,7 +140,7 @@ mod tests {
     use crate::index::tests::{Step, steps};
     use crate::memory::pb::hint::{Nta, T1};
     use crate::search::{Binary, HybridInterpolation, LinearSimd};
-    use fpbtree_engine::hot::modular::{Best, Linear, Sorted, Tree};
+    use fpbtree_engine::cache::modular::{Best, Linear, Sorted, Tree};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

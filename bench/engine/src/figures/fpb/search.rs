@@ -1,6 +1,6 @@
 //! Searches in trees whose pages are all in the pool: Figures 10, 11 and 12 (SIGMOD 2002, §4.2.1).
 
-use fpbtree_engine::store::PAGE_SIZE;
+use fpbtree_engine::format::PAGE_SIZE;
 use fpbtree_lab::disk::cache_first::{CacheFirst, LINE, optimal_width};
 use fpbtree_lab::disk::first::DiskFirst;
 use fpbtree_lab::figure::{Axis, Figure, Outcome, Panel, Run};

@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use fpbtree_engine::store::PAGE_SIZE;
+use fpbtree_engine::format::PAGE_SIZE;
 use fpbtree_lab::figure::{Outcome, Panel, Run, Series};
 
 /// The paper's page sizes.

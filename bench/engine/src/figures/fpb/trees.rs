@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use fpbtree_engine::store::PAGE_SIZE;
+use fpbtree_engine::format::PAGE_SIZE;
 use fpbtree_lab::disk::Paged;
 use fpbtree_lab::disk::cache_first::{CacheFirst, optimal_width};
 use fpbtree_lab::disk::first::DiskFirst;

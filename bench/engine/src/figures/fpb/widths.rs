@@ -1,9 +1,7 @@
 //! The optimal widths, computed: Table 2 (SIGMOD 2002, §3.1.1 and §4.1), for the paper's memory and for this machine's.
 
-use fpbtree_engine::key::LaneKind;
-use fpbtree_engine::page::Geometry;
-use fpbtree_engine::page::widths::{Costs, NodeSizes, Widths, candidates, select};
-use fpbtree_engine::store::PAGE_SIZE;
+use fpbtree_engine::format::widths::{Costs, NodeSizes, Widths, candidates, select};
+use fpbtree_engine::format::{Geometry, LaneKind, PAGE_SIZE};
 use fpbtree_lab::disk::cache_first::{LINE, optimal_width};
 use fpbtree_lab::disk::micro::Layout;
 use fpbtree_lab::figure::{Claim, Figure, Outcome, Panel, Run};

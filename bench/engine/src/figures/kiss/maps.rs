@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fpbtree_engine::hot::kiss::{KissTree, Participant};
-use fpbtree_engine::hot::modular::{Best, Tree};
-use fpbtree_engine::hot::word::words_at;
+use fpbtree_engine::cache::modular::{Best, Tree};
+use fpbtree_engine::cache::word::words_at;
 use fpbtree_lab::index::Index;
+use fpbtree_lab::memory::kiss::{KissTree, Participant};
 use fpbtree_lab::memory::prefix::Pt4;
 use memmap2::{Advice, MmapMut, MmapOptions};
 

@@ -1,6 +1,6 @@
 //! Large pages and prefetching by level, and all of it together: Figures 11 to 13.
 
-use fpbtree_engine::hot::modular::{Best, Interpolation, Linear, Modules, Sorted, Unsorted};
+use fpbtree_engine::cache::modular::{Best, Interpolation, Linear, Modules, Sorted, Unsorted};
 use fpbtree_lab::figure::{Axis, Claim, Outcome, Panel, Run};
 use fpbtree_lab::memory::modular::{Hinted, Lab, Level, Nothing, Scalar, Selected};
 use fpbtree_lab::memory::pb::hint::{Nta, T0, T1, T2};

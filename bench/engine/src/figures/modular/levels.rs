@@ -1,6 +1,6 @@
 //! Trees whose levels differ: Figures 8 to 10. Node sizes are the paper's, those of the keys: see `single`.
 
-use fpbtree_engine::hot::modular::{Interpolation, Linear, Sentinels, Sorted, Unsorted};
+use fpbtree_engine::cache::modular::{Interpolation, Linear, Sentinels, Sorted, Unsorted};
 use fpbtree_lab::figure::{Claim, Outcome, Panel, Run};
 use fpbtree_lab::memory::modular::{Lab, Level, Selected};
 use fpbtree_lab::search::{Hybrid, HybridInterpolation};

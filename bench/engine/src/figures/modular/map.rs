@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use fpbtree_engine::hot::modular::{Modules, Tree};
-use fpbtree_engine::key::Lane;
+use fpbtree_engine::cache::modular::{Modules, Tree};
+use fpbtree_engine::format::Lane;
 use fpbtree_lab::memory::modular::{Appended, Level, Selected};
 use memmap2::{Advice, MmapMut};
 
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn maps_find_what_was_inserted() {
-        use fpbtree_engine::hot::modular::{Linear, Sorted, Unsorted};
+        use fpbtree_engine::cache::modular::{Linear, Sorted, Unsorted};
         type Small = Selected<Level<Unsorted, 256>, Level<Sorted<Linear>, 128>, Level<Sorted<Linear>, 256>>;
         let made: [Option<New<u32>>; 5] = [
             Some(standard::<u32, 28>),

@@ -5,7 +5,7 @@ use std::fs;
 use std::ops::Range;
 
 use cpu_time::ThreadTime;
-use fpbtree_engine::key::Lane;
+use fpbtree_engine::format::Lane;
 use fpbtree_lab::figure::{Axis, Panel, Run, Series, median};
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 

@@ -1,7 +1,7 @@
 //! The engine's own selection of modules: against other ordered maps, and against other selections. Keys and values of
 //! eight bytes.
 
-use fpbtree_engine::hot::modular::{Best, Binary, Interpolation, Linear, Sentinels, Sorted, Unsorted};
+use fpbtree_engine::cache::modular::{Best, Binary, Interpolation, Linear, Sentinels, Sorted, Unsorted};
 use fpbtree_lab::figure::{Claim, Outcome, Panel, Run};
 use fpbtree_lab::memory::modular::{Level, OnlyKeys, Selected, Whole};
 

@@ -3,7 +3,7 @@
 //! The paper's node size is that of the keys; identifiers are elsewhere. Here they are in the node too, so that for keys of
 //! four bytes a leaf is three times that size, and an inner node twice.
 
-use fpbtree_engine::hot::modular::{Linear, Sorted};
+use fpbtree_engine::cache::modular::{Linear, Sorted};
 use fpbtree_lab::figure::{Outcome, Run};
 use fpbtree_lab::memory::modular::{Lab, Level, Scalar, Selected};
 use fpbtree_lab::search::{Binary, LinearSimd};

@@ -1,0 +1,64 @@
+//! Insertion of one heap tuple's entry.
+
+use fpbtree_engine::tree::Manner;
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, IndexInfo, IndexUniqueCheck, Relation};
+
+use crate::am::unique::{self, Newcomer};
+use crate::pg::options;
+use crate::storage::buffers::PgStore;
+use crate::storage::index::Index;
+use crate::values::keys::{Keyed, tree, with_keys};
+
+/// The `aminsert` callback. `false` says that uniqueness has to be checked again later, where the server asked for that.
+#[pg_guard]
+#[allow(clippy::too_many_arguments)]
+pub unsafe extern "C-unwind" fn aminsert(
+    rel: Relation,
+    values: *mut Datum,
+    nulls: *mut bool,
+    tid: pg_sys::ItemPointer,
+    heap: Relation,
+    check: IndexUniqueCheck::Type,
+    unchanged: bool,
+    _info: *mut IndexInfo,
+) -> bool {
+    // SAFETY: called by the server, with an open index of ours and its columns' values.
+    unsafe {
+        let index = Index::of(rel);
+        let store = PgStore::for_insertion(rel, &index, heap);
+        let manner = Manner { fill: options::fillfactor(rel) as usize, adds_version: unchanged };
+        let checks = check != IndexUniqueCheck::UNIQUE_CHECK_NO;
+        if checks && unique::is_checked(rel, nulls) {
+            let row = Newcomer { rel, heap, values, nulls, tid: *tid };
+            return with_keys!(index.kind, K => row.insert::<K>(&index, &store, check, manner));
+        }
+        if check != IndexUniqueCheck::UNIQUE_CHECK_EXISTING {
+            with_keys!(index.kind, K => insert::<K>(rel, &index, &store, (values, nulls, tid), manner));
+        }
+        // What is not checked is unique.
+        checks
+    }
+}
+
+/// Inserts a row's entry.
+///
+/// # Safety
+/// As [`Keyed::put_row`].
+// Not inlined: byte strings need a large frame, exact lanes do not.
+#[inline(never)]
+unsafe fn insert<K: Keyed>(
+    rel: Relation,
+    index: &Index,
+    store: &PgStore,
+    (values, nulls, tid): (*const Datum, *const bool, pg_sys::ItemPointer),
+    manner: Manner,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let columns = K::columns(rel);
+        let mut row = K::new_row();
+        K::put_row(&columns, rel, values, nulls, tid, &mut row);
+        store.expect(tree::<K>(store, index, &columns).insert_entry(&K::entry(&row), manner));
+    }
+}

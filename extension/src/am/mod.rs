@@ -1,0 +1,14 @@
+//! What the server asks of the access method, a file for each callback.
+
+pub mod build;
+pub mod cost;
+#[cfg(feature = "pg18")]
+pub mod explain;
+pub mod functions;
+pub mod handler;
+pub mod insert;
+pub mod planner;
+pub mod scan;
+pub mod sort;
+pub mod unique;
+pub mod vacuum;

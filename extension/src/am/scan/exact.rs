@@ -1,0 +1,334 @@
+//! Scans of exact lanes: conditions become intervals of fields, and tuples are formed from lanes.
+
+use fpbtree_engine::format::{Key, Lane, Tail};
+use fpbtree_engine::keys::KeyShape;
+use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
+use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
+
+use super::{Searched, element_type, elements, first_of_row, row_members, with_equality};
+use crate::pg::memory::{self, zeroed_array};
+use crate::values::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
+use crate::values::keys::Keyed;
+use crate::values::tuple::{Plain, Tuple};
+
+/// What a scan of exact lanes looks for.
+pub struct ExactSearch {
+    shape: &'static KeyShape,
+    selection: Selection<'static>,
+    /// What row comparisons leave of the index.
+    window: Option<Window>,
+    /// Whether some condition says more than the selection and the window.
+    rechecks: bool,
+    /// Where the scan's memory is.
+    context: pg_sys::MemoryContext,
+    /// Memory for arrays and lists looked for, emptied at each rescan; null until one comes.
+    arrays: pg_sys::MemoryContext,
+    plain: Option<Plain>,
+    tuple: Tuple,
+}
+
+impl<L: Lane> Wanted<L> for ExactSearch {
+    #[inline]
+    fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
+        let Some(window) = &self.window else { return self.selection.at_or_after(place, out) };
+        let (first, after) = window.ends();
+        self.selection.at_or_after(place.max(&first), out) && {
+            out.after = out.after.min(after);
+            out.first < out.after
+        }
+    }
+
+    fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
+        let Some(window) = &self.window else { return self.selection.before(place, out) };
+        let (first, after) = window.ends();
+        self.selection.before(place.min(&after), out) && {
+            out.first = out.first.max(first);
+            out.first < out.after
+        }
+    }
+
+    fn null_rank(&self) -> bool {
+        self.shape.null_rank()
+    }
+
+    fn wants_keys(&self) -> bool {
+        true
+    }
+}
+
+/// The lanes from one to another, both included.
+#[derive(Clone, Copy)]
+struct Window {
+    low: u128,
+    high: u128,
+}
+
+impl Window {
+    const ALL: Window = Window { low: 0, high: u128::MAX };
+
+    /// Its first key, and the key behind it.
+    fn ends<L: Lane>(&self) -> (Key<L>, Key<L>) {
+        let first = Key::new(L::from_u128(self.low), Tail::MIN);
+        let last = if self.high < L::MAX.to_u128() { L::from_u128(self.high + 1) } else { return (first, Key::MAX) };
+        (first, Key::new(last, Tail::MIN))
+    }
+}
+
+/// The trait says the same of all exact lanes.
+macro_rules! searched {
+    ($($lane:ident)*) => {$(
+        impl Searched for $lane {
+            type Search = ExactSearch;
+
+            unsafe fn begin(
+                search: *mut ExactSearch,
+                shape: &'static KeyShape,
+                context: pg_sys::MemoryContext,
+            ) {
+                let (selection, plain) = (Selection::new(shape), Plain::of(shape));
+                // SAFETY: by this function's contract.
+                unsafe {
+                    let tuple = Tuple::new(context);
+                    search.write(ExactSearch {
+                        shape,
+                        selection,
+                        window: None,
+                        rechecks: false,
+                        context,
+                        arrays: core::ptr::null_mut(),
+                        plain,
+                        tuple,
+                    });
+                }
+            }
+
+            unsafe fn select(search: &mut ExactSearch, rel: Relation, keys: &[ScanKeyData]) {
+                search.selection.clear();
+                (search.window, search.rechecks) = (None, false);
+                // SAFETY: by this function's contract.
+                unsafe {
+                    if !search.arrays.is_null() {
+                        pg_sys::MemoryContextReset(search.arrays);
+                    }
+                    for key in keys {
+                        search.add_key(rel, key);
+                    }
+                }
+            }
+
+            fn want_tuples(_search: &mut ExactSearch, _wanted: bool) {}
+
+            #[inline(always)]
+            fn rechecks(search: &ExactSearch) -> bool {
+                search.rechecks
+            }
+
+            #[inline(always)]
+            unsafe fn form_unguarded(
+                search: &mut ExactSearch,
+                matches: &Matches<$lane>,
+                at: usize,
+            ) -> Option<*mut pg_sys::IndexTupleData> {
+                search.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tail(at), &mut search.tuple)
+            }
+
+            #[inline]
+            unsafe fn form(
+                search: &mut ExactSearch,
+                matches: &Matches<$lane>,
+                at: usize,
+            ) -> Option<*mut pg_sys::IndexTupleData> {
+                // SAFETY: by this function's contract.
+                unsafe {
+                    Self::form_unguarded(search, matches, at)
+                        .or_else(|| Self::index_tuple(search.shape, &matches.entry(at), &mut search.tuple))
+                }
+            }
+
+            #[inline(always)]
+            fn one_lane(search: &ExactSearch) -> Option<u128> {
+                if search.window.is_some() || search.rechecks { None } else { search.selection.one_lane() }
+            }
+
+            #[inline(always)]
+            fn set_rows(matches: &mut Matches<$lane>, lane: u128, rows: &[Tail]) {
+                matches.set_rows(Lane::from_u128(lane), rows);
+            }
+
+            unsafe fn end(search: &mut ExactSearch) {
+                // SAFETY: by this function's contract.
+                unsafe {
+                    if !search.arrays.is_null() {
+                        pg_sys::MemoryContextDelete(search.arrays);
+                    }
+                    search.tuple.end();
+                }
+            }
+        }
+    )*};
+}
+
+searched!(u32 u64 u128);
+
+impl ExactSearch {
+    #[inline]
+    unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
+        let c = key.sk_attno as usize - 1;
+        let flags = key.sk_flags as u32;
+        if flags & pg_sys::SK_SEARCHNULL != 0 {
+            return self.selection.null(c);
+        }
+        if flags & pg_sys::SK_SEARCHNOTNULL != 0 {
+            return self.selection.not_null(c);
+        }
+        if flags & pg_sys::SK_ISNULL != 0 {
+            // All operators of our families are strict.
+            return self.selection.nothing();
+        }
+        if flags & pg_sys::SK_ROW_HEADER != 0 {
+            // SAFETY: by this function's contract.
+            return unsafe { self.add_row(rel, row_members(key)) };
+        }
+        let ty = self.shape.columns()[c].ty;
+        // SAFETY: the server's scan keys are on our columns, with operators of our families.
+        unsafe {
+            let order = ColumnOrder::of(rel, c, ty);
+            if flags & pg_sys::SK_SEARCHARRAY != 0 {
+                return self.add_array(order, c, key);
+            }
+            if bounds::is_local(order, key.sk_subtype) {
+                let before = self.enter_arrays();
+                self.add_moments(order, c, key.sk_strategy, [key.sk_argument]);
+                pg_sys::MemoryContextSwitchTo(before);
+                return;
+            }
+            let bounds = neighbours(order, key.sk_subtype, key.sk_argument);
+            self.restrict(c, key.sk_strategy, bounds);
+        }
+    }
+
+    /// Wants a column to compare with an argument, given by its neighbours, as the strategy says.
+    #[inline]
+    fn restrict(&mut self, c: usize, strategy: u16, bounds: Neighbours) {
+        let Some((low, high)) = interval(strategy, bounds) else { return self.selection.nothing() };
+        self.selection.between(c, low, high);
+    }
+
+    /// Wants a row of columns to compare so with others. What that means if a later column is NULL is rechecked.
+    #[cold]
+    unsafe fn add_row(&mut self, rel: Relation, members: &[ScanKeyData]) {
+        self.rechecks = true;
+        // SAFETY: as `add_key`.
+        unsafe {
+            self.add_key(rel, &first_of_row(members));
+            self.narrow(rel, members);
+        }
+    }
+
+    /// Narrows the window to where a row comparison may hold: as far as its columns are the index's leading ones, in
+    /// the same direction, it is a comparison of lanes.
+    unsafe fn narrow(&mut self, rel: Relation, members: &[ScanKeyData]) {
+        let columns = self.shape.columns();
+        let strategy = with_equality(members[0].sk_strategy);
+        let greater = u32::from(strategy) == pg_sys::BTGreaterEqualStrategyNumber;
+        let upward = greater != columns[0].descending;
+        let mut window = self.window.unwrap_or(Window::ALL);
+        let mut digits = 0;
+        for (c, member) in members.iter().enumerate() {
+            let known = member.sk_flags as u32 & pg_sys::SK_ISNULL == 0;
+            if !known || member.sk_attno as usize != c + 1 || columns[c].descending != columns[0].descending {
+                break;
+            }
+            // SAFETY: as `add_key`.
+            let bounds = unsafe {
+                let order = ColumnOrder::of(rel, c, columns[c].ty);
+                if bounds::is_local(order, member.sk_subtype) {
+                    break;
+                }
+                neighbours(order, member.sk_subtype, member.sk_argument)
+            };
+            let Some((low, high)) = interval(strategy, bounds) else { break };
+            let shift = self.shape.slot(c).shift;
+            let lane = digits | self.shape.place(c, if greater { low } else { high }) << shift;
+            if upward {
+                window.low = window.low.max(lane);
+            } else {
+                window.high = window.high.min(lane | ((1 << shift) - 1));
+            }
+            if bounds.ceil != bounds.floor {
+                break;
+            }
+            digits = lane;
+        }
+        self.window = Some(window);
+    }
+
+    /// Makes the arrays' memory the current context; returns the one before.
+    unsafe fn enter_arrays(&mut self) -> pg_sys::MemoryContext {
+        // SAFETY: the scan's context outlives it.
+        unsafe {
+            if self.arrays.is_null() {
+                self.arrays = memory::child_context(self.context, c"fpbtree array keys");
+            }
+            pg_sys::MemoryContextSwitchTo(self.arrays)
+        }
+    }
+
+    /// Wants a column of local times to compare with any of these moments as the strategy says.
+    unsafe fn add_moments(
+        &mut self,
+        order: ColumnOrder,
+        c: usize,
+        strategy: u16,
+        moments: impl IntoIterator<Item = Datum>,
+    ) {
+        // SAFETY: as `add_key`, in the arrays' memory.
+        unsafe {
+            let mut ranges = List::new();
+            for moment in moments {
+                bounds::local_ranges(order, moment, |bounds| interval(strategy, bounds), &mut ranges);
+            }
+            let ranges = ranges.as_mut_slice();
+            let room = zeroed_array(ranges.len() + self.selection.parts(c));
+            self.selection.any_between(c, ranges, room);
+        }
+    }
+
+    /// Wants a column to compare so with any element of an array.
+    unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
+        // SAFETY: as `add_key`; what is allocated lives until the next rescan.
+        unsafe {
+            let before = self.enter_arrays();
+            let (values, nulls) = elements(key.sk_argument);
+            let element = element_type(key.sk_argument);
+            let subtype = if key.sk_subtype == pg_sys::InvalidOid { element } else { key.sk_subtype };
+            let present = || values.iter().zip(nulls).filter(|(_, null)| !**null).map(|(&value, _)| value);
+            if bounds::is_local(order, subtype) {
+                self.add_moments(order, c, key.sk_strategy, present());
+            } else if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
+                let fields = zeroed_array::<u128>(values.len());
+                let mut count = 0;
+                for value in present() {
+                    let bounds = neighbours(order, subtype, value);
+                    if let (Some(floor), Some(ceil)) = (bounds.floor, bounds.ceil)
+                        && ceil <= floor
+                    {
+                        fields[count] = floor;
+                        count += 1;
+                    }
+                }
+                self.selection.any_of(c, &mut fields[..count]);
+            } else {
+                // Any element at all will do: the widest of their intervals.
+                let widest = present()
+                    .filter_map(|value| interval(key.sk_strategy, neighbours(order, subtype, value)))
+                    .reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+                match widest {
+                    Some((low, high)) => self.selection.between(c, low, high),
+                    None => self.selection.nothing(),
+                }
+            }
+            pg_sys::MemoryContextSwitchTo(before);
+        }
+    }
+}

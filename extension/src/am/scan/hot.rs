@@ -1,0 +1,173 @@
+//! Lookups of a single full key: their rows may be known without looking at the index (I9).
+
+use fpbtree_engine::cache::hot_keys::{Found, HotKey, HotRows, Kept, MOST_ROWS, Stamp};
+use fpbtree_engine::format::Block;
+use fpbtree_engine::scan::Direction;
+use fpbtree_engine::store::{Mode, PageStore};
+use pgrx::pg_sys::{IndexScanDescData, SnapshotType};
+
+use super::{Searched, State};
+use crate::pg::options;
+use crate::pg::relation;
+use crate::storage::hot_keys;
+
+/// How many lookups asked in vain take the time that one answer spares: of a descent, and less if the leaf is pinned.
+const WORTH_OF_ROWS: i32 = 4;
+const WORTH_OF_A_LEAF: i32 = 2;
+
+/// What a scan has to do with the cache of hot keys.
+pub struct Hot {
+    /// What the index is known by there, or that the scan may not use it. Unknown until it would.
+    owner: Option<Option<u64>>,
+    /// Whether the cache was asked last time.
+    is_asked: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    /// Nothing.
+    None,
+    /// The key that is looked up was not found there.
+    Missed(HotKey),
+    /// It was, and is kept there now.
+    Kept(HotKey),
+    /// The matches are this key's, from there.
+    Found(HotKey),
+}
+
+impl Hot {
+    /// Nothing yet.
+    pub fn new() -> Hot {
+        Hot { owner: None, is_asked: false, stage: Stage::None }
+    }
+}
+
+impl<K: Searched> State<K> {
+    /// At a rescan: has fetched what the scan is likely to ask for first.
+    #[inline]
+    pub(super) fn foresee_hot(&self) {
+        if let (true, Some(Some(owner)), Some(cache)) = (self.hot.is_asked, self.hot.owner, hot_keys::cache())
+            && let Some(lane) = K::one_lane(&self.search)
+        {
+            cache.prefetch(HotKey { owner, lane });
+        }
+    }
+
+    /// At the start of a scan: takes the rows of the one key that is looked up, if they are known.
+    #[inline]
+    pub(super) unsafe fn find_hot(&mut self, scan: &IndexScanDescData) -> bool {
+        self.hot.stage = Stage::None;
+        let Some(cache) = hot_keys::cache() else { return false };
+        if self.cursor.direction() != Direction::Forward {
+            return false;
+        }
+        let Some(lane) = K::one_lane(&self.search) else { return false };
+        // SAFETY: as `amgettuple`.
+        let Some(owner) = (unsafe { self.hot_owner(scan) }) else { return false };
+        let key = HotKey { owner, lane };
+        let worth = if scan.xs_want_itup { WORTH_OF_A_LEAF } else { WORTH_OF_ROWS };
+        let place = self.store.descents();
+        let found = place.ask_for_rows(worth, || match cache.find(key) {
+            // SAFETY: as `amgettuple`.
+            Found::Rows(.., leaf) if scan.xs_want_itup && unsafe { !self.pin_hot(cache, key, leaf) } => Found::Stale,
+            found => found,
+        });
+        self.hot.is_asked = found.is_some();
+        let Some(found) = found else { return false };
+        let Found::Rows(rows, count, _) = found else {
+            self.hot.stage = Stage::Missed(key);
+            self.store.ask_for_stamp();
+            return false;
+        };
+        self.hot.stage = Stage::Found(key);
+        let rows = &rows[..count];
+        K::set_rows(&mut self.matches, key.lane, rows);
+        self.cursor.end();
+        (self.positioned, self.at) = (true, 0);
+        // They were in the table when they were kept, and nobody cuts a table off that an entry still points to.
+        let farthest = rows.iter().map(|row| row.block()).max().unwrap_or(0);
+        self.heap_blocks = self.heap_blocks.max(farthest.saturating_add(1));
+        true
+    }
+
+    /// Pins the leaf that has the rows, which holds VACUUM off them while an index-only scan takes them for visible (I6).
+    /// `false` if the leaf has changed since: under its lock nobody is about to change it.
+    #[inline]
+    unsafe fn pin_hot(&mut self, cache: &HotRows<'_>, key: HotKey, leaf: Stamp) -> bool {
+        let pin = self.store.expect(self.store.pin(leaf.block()));
+        self.store.lock(pin, Mode::Share);
+        let is_current = cache.is_current(key.owner, leaf);
+        self.store.unlock(pin);
+        if is_current {
+            (self.pin, self.block) = (pin, leaf.block());
+        } else {
+            self.store.unpin(pin);
+        }
+        is_current
+    }
+
+    /// What the index's hot keys are known by, if the scan may use them.
+    #[inline]
+    unsafe fn hot_owner(&mut self, scan: &IndexScanDescData) -> Option<u64> {
+        // SAFETY: the scan's snapshot.
+        let is_mvcc = unsafe { (*scan.xs_snapshot).snapshot_type == SnapshotType::SNAPSHOT_MVCC };
+        if !is_mvcc {
+            return None;
+        }
+        // SAFETY: as the caller.
+        self.hot.owner.unwrap_or_else(|| unsafe { self.decide_on_hot(scan) })
+    }
+
+    #[cold]
+    unsafe fn decide_on_hot(&mut self, scan: &IndexScanDescData) -> Option<u64> {
+        // SAFETY: the scan's own index.
+        unsafe {
+            let rel = scan.indexRelation;
+            // A standby's changes move no stamps. Whoever began there goes on without, once it is promoted.
+            let is_bypassed = scan.xactStartedInRecovery || !scan.parallel_scan.is_null() || hot_keys::is_bypassed();
+            let is_used = !is_bypassed && !relation::is_local(rel) && options::hot_cache(rel);
+            let owner = is_used.then(|| hot_keys::owner(rel, self.index.geometry.build_id));
+            self.hot.owner = Some(owner);
+            owner
+        }
+    }
+
+    /// Keeps the rows of the key that was looked up, if the scan has just found all of them, and few.
+    #[inline]
+    pub(super) fn keep_hot(&mut self) {
+        if let Stage::Missed(key) = self.hot.stage {
+            self.keep_rows(key);
+        }
+    }
+
+    fn keep_rows(&mut self, key: HotKey) {
+        self.hot.stage = Stage::None;
+        let (stamp, rows) = (self.store.take_stamp(), self.matches.tails());
+        let are_whole = self.cursor.is_over_on_one_leaf() && rows.len() <= MOST_ROWS;
+        let are_there = |blocks: Block| rows.iter().all(|row| row.block() < blocks);
+        if let (Some(stamp), Some(cache)) = (stamp, hot_keys::cache())
+            && are_whole
+            && are_there(self.heap_blocks)
+        {
+            self.hot.stage = Stage::Kept(key);
+            if cache.keep(key, stamp, rows) == Kept::Evicting {
+                self.store.descents().note_rows_evicted();
+            }
+        }
+    }
+
+    /// Whether the matches came from the cache.
+    #[inline]
+    pub(super) fn are_hot(&self) -> bool {
+        matches!(self.hot.stage, Stage::Found(_))
+    }
+
+    /// Forgets the key whose rows the matches are: one of them is dead, which whoever looks it up next finds noted.
+    #[cold]
+    pub(super) fn forget_hot(&mut self) {
+        if let (Stage::Found(key) | Stage::Kept(key), Some(cache)) = (self.hot.stage, hot_keys::cache()) {
+            cache.forget(key);
+        }
+    }
+}

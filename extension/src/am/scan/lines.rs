@@ -1,0 +1,121 @@
+//! Rows in memory: while the server is busy with one row, the cache lines that it will touch for the next ones are
+//! fetched (docs/design.md, 8).
+
+use fpbtree_engine::format::Block;
+use fpbtree_engine::simd;
+use pgrx::pg_sys::{self, Buffer, IndexScanDescData};
+
+use super::{Searched, State};
+use crate::pg::relation;
+use crate::pg::relation::INVALID_BUFFER;
+use crate::storage::prefetch;
+
+/// How many matches ahead of the one that is returned a row's page is looked up.
+const PAGE_AHEAD: usize = 8;
+/// And its tuple, when the line pointer has had the time to arrive.
+const TUPLE_AHEAD: usize = 4;
+/// Blocks of a table that may be in the processor's caches as a whole.
+const FEW_BLOCKS: Block = 128;
+
+/// The pages of coming rows.
+pub struct Lines {
+    /// Whether they are looked up; unknown until the scan has come to some rows.
+    are_fetched: Option<bool>,
+    /// Where those looked up last are, by the number of the match and round.
+    buffers: [Buffer; 2 * PAGE_AHEAD],
+}
+
+impl Lines {
+    /// None, and nothing is known.
+    pub fn new() -> Lines {
+        Lines { are_fetched: None, buffers: [INVALID_BUFFER; 2 * PAGE_AHEAD] }
+    }
+}
+
+impl<K: Searched> State<K> {
+    /// Before the server looks at a match's row: fetches what it will need for the next ones. Only for rows that it will
+    /// look at, and as it would find them: a page that is not in shared buffers is asked for.
+    #[inline]
+    pub(super) unsafe fn touch_rows(&mut self, scan: &IndexScanDescData, at: usize) {
+        // SAFETY: as `amgettuple`.
+        unsafe {
+            let tails = self.matches.tails();
+            if let Some(&tail) = tails.get(at + PAGE_AHEAD)
+                && self.fetches_lines(scan)
+            {
+                let tails = self.matches.tails();
+                let is_same = tails[at + PAGE_AHEAD - 1].block() == tail.block();
+                let before = self.lines.buffers[(at + PAGE_AHEAD - 1) % self.lines.buffers.len()];
+                let buffer = if is_same && at > 1 { before } else { self.find_page(scan, tail.block()) };
+                self.lines.buffers[(at + PAGE_AHEAD) % self.lines.buffers.len()] = buffer;
+                fetch_page(buffer, tail.offset());
+            }
+            if at >= PAGE_AHEAD
+                && let Some(&tail) = self.matches.tails().get(at + TUPLE_AHEAD)
+            {
+                fetch_tuple(self.lines.buffers[(at + TUPLE_AHEAD) % self.lines.buffers.len()], tail.offset());
+            }
+        }
+    }
+
+    /// Whether coming rows are looked up.
+    #[inline]
+    unsafe fn fetches_lines(&mut self, scan: &IndexScanDescData) -> bool {
+        // SAFETY: as `amgettuple`.
+        self.lines.are_fetched.unwrap_or_else(|| unsafe { self.decide_on_lines(scan) })
+    }
+
+    #[cold]
+    unsafe fn decide_on_lines(&mut self, scan: &IndexScanDescData) -> bool {
+        // SAFETY: the scan's own relations.
+        unsafe {
+            let heap = scan.heapRelation;
+            let is_large = self.heap_blocks > FEW_BLOCKS && !relation::is_local(heap);
+            let fetched = is_large && prefetch::distance(scan.indexRelation, prefetch::tablespace(heap), false) > 0;
+            self.lines.are_fetched = Some(fetched);
+            fetched
+        }
+    }
+
+    /// The buffer that a block of the table is in, if any. It is not pinned.
+    unsafe fn find_page(&mut self, scan: &IndexScanDescData, block: Block) -> Buffer {
+        if block >= self.heap_blocks {
+            return INVALID_BUFFER;
+        }
+        // SAFETY: an open table, with that block.
+        let found = unsafe { prefetch::prefetch(scan.heapRelation, block) };
+        if found.initiated_io {
+            // SAFETY: as `amgettuple`.
+            unsafe { self.note_cold_row(scan, block, PAGE_AHEAD) };
+        }
+        found.recent_buffer
+    }
+}
+
+/// Fetches a page's header, the buffer's own, and a line pointer.
+fn fetch_page(buffer: Buffer, offset: u16) {
+    if buffer > INVALID_BUFFER {
+        relation::expect_page(buffer, [0, line_pointer(offset)]);
+    }
+}
+
+/// Fetches a tuple.
+fn fetch_tuple(buffer: Buffer, offset: u16) {
+    if buffer > INVALID_BUFFER {
+        // SAFETY: shared buffers are memory always; what is read may be another page's by now, and is only a hint.
+        unsafe {
+            let page = relation::page(buffer);
+            let place = page.add(line_pointer(offset)).cast::<u32>().read_volatile() & LP_OFFSET;
+            simd::prefetch(page.wrapping_add(place as usize));
+        }
+    }
+}
+
+/// The bits of a line pointer that say where in its page the tuple is.
+const LP_OFFSET: u32 = 0x7fff;
+
+/// Where in a page `PageGetItemId` finds a row's line pointer.
+fn line_pointer(offset: u16) -> usize {
+    let within = (offset.max(1) as usize - 1).min(super::MOST_ROWS as usize);
+    core::mem::offset_of!(pg_sys::PageHeaderData, pd_linp) + within * size_of::<u32>()
+}

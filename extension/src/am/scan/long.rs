@@ -1,0 +1,361 @@
+//! Scans of keys that are byte strings: conditions become intervals between cuts, and tuples are formed from digits.
+
+use core::cmp::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fpbtree_engine::keys::bytes::{Kept, MOST_KEY};
+use fpbtree_engine::keys::digits::{Buffer, DigitShape};
+use fpbtree_engine::page::Long;
+use fpbtree_engine::scan::{Cut, Interval, LongSelection, Matches, Range, Wanted, compare_cuts};
+use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
+
+use super::{Searched, element_type, elements, first_of_row, row_members};
+use crate::pg::ffi;
+use crate::pg::memory::{self, zeroed_array};
+use crate::values::bounds::{self, ColumnOrder, List, interval, neighbours};
+use crate::values::codec::Codec;
+use crate::values::keys::{Keyed, LongColumns};
+use crate::values::tuple::Tuple;
+
+/// What a scan of byte strings looks for.
+pub struct LongSearch {
+    columns: &'static LongColumns,
+    selection: LongSelection<'static>,
+    /// Whether some condition is not in the selection: no digit could say what it asks for.
+    rechecks: bool,
+    /// Memory for what is looked for, emptied at each rescan.
+    memory: pg_sys::MemoryContext,
+    tuple: Tuple,
+}
+
+/// Intervals of a column, ascending and disjoint.
+type Intervals = &'static [Interval<'static>];
+
+impl Wanted<Long> for LongSearch {
+    fn at_or_after(&self, place: &Kept, out: &mut Range<Long>) -> bool {
+        self.selection.at_or_after(place, out)
+    }
+
+    fn before(&self, place: &Kept, out: &mut Range<Long>) -> bool {
+        self.selection.before(place, out)
+    }
+
+    fn is_one_range(&self) -> bool {
+        self.selection.is_one_range()
+    }
+
+    fn null_rank(&self) -> bool {
+        true
+    }
+
+    fn wants_keys(&self) -> bool {
+        self.selection.wants_keys()
+    }
+}
+
+impl Searched for Long {
+    type Search = LongSearch;
+
+    unsafe fn begin(search: *mut LongSearch, columns: &'static LongColumns, context: pg_sys::MemoryContext) {
+        let selection = LongSelection::new(columns.shape(), Long::order(columns));
+        // SAFETY: by this function's contract.
+        unsafe {
+            let memory = memory::child_context(context, c"fpbtree scan keys");
+            let tuple = Tuple::new(context);
+            search.write(LongSearch { columns, selection, rechecks: false, memory, tuple });
+        }
+    }
+
+    unsafe fn select(search: &mut LongSearch, rel: Relation, keys: &[ScanKeyData]) {
+        search.selection = LongSelection::new(search.columns.shape(), Long::order(search.columns));
+        search.rechecks = false;
+        // SAFETY: by this function's contract.
+        unsafe {
+            ffi::MemoryContextReset(search.memory);
+            let before = pg_sys::MemoryContextSwitchTo(search.memory);
+            for key in keys {
+                search.add_key(rel, key);
+            }
+            pg_sys::MemoryContextSwitchTo(before);
+        }
+        search.keep_to_room();
+    }
+
+    fn want_tuples(search: &mut LongSearch, wanted: bool) {
+        search.selection.set_wants_keys(wanted);
+    }
+
+    #[inline(always)]
+    fn rechecks(search: &LongSearch) -> bool {
+        search.rechecks
+    }
+
+    #[inline(always)]
+    unsafe fn form_unguarded(
+        search: &mut LongSearch,
+        matches: &Matches<Long>,
+        at: usize,
+    ) -> Option<*mut pg_sys::IndexTupleData> {
+        // SAFETY: by this function's contract.
+        let form = || unsafe { Self::form(search, matches, at) };
+        // A panic comes again where the guard makes an error of it.
+        catch_unwind(AssertUnwindSafe(form)).unwrap_or(None)
+    }
+
+    unsafe fn form(search: &mut LongSearch, matches: &Matches<Long>, at: usize) -> Option<*mut pg_sys::IndexTupleData> {
+        // SAFETY: by this function's contract.
+        unsafe { Long::index_tuple(search.columns, &matches.entry(at)?, &mut search.tuple) }
+    }
+
+    unsafe fn end(search: &mut LongSearch) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            pg_sys::MemoryContextDelete(search.memory);
+            search.tuple.end();
+        }
+    }
+}
+
+/// A copy of bytes in the current memory context.
+unsafe fn kept(bytes: &[u8]) -> &'static [u8] {
+    // SAFETY: new memory of the right size.
+    unsafe {
+        let memory: *mut u8 = crate::pg::ffi::palloc(bytes.len().max(1)).cast();
+        memory.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        core::slice::from_raw_parts(memory, bytes.len())
+    }
+}
+
+unsafe fn list(intervals: &[Interval<'static>]) -> Intervals {
+    // SAFETY: an interval of no bytes at all is made of zeros and dangling slices; all are overwritten.
+    unsafe {
+        let memory: *mut Interval<'static> = crate::pg::ffi::palloc(size_of_val(intervals).max(1)).cast();
+        memory.copy_from_nonoverlapping(intervals.as_ptr(), intervals.len());
+        core::slice::from_raw_parts(memory, intervals.len())
+    }
+}
+
+impl LongSearch {
+    unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
+        let c = key.sk_attno as usize - 1;
+        let flags = key.sk_flags as u32;
+        // SAFETY: the server's scan keys are on our columns, with operators of our families.
+        let wanted = unsafe {
+            if flags & pg_sys::SK_SEARCHNULL != 0 {
+                Some(self.null(c))
+            } else if flags & pg_sys::SK_SEARCHNOTNULL != 0 {
+                Some(list(&[Interval::NOT_NULL]))
+            } else if flags & pg_sys::SK_ISNULL != 0 {
+                // All operators of our families are strict.
+                Some(list(&[]))
+            } else if flags & pg_sys::SK_ROW_HEADER != 0 {
+                self.rechecks = true;
+                return self.add_key(rel, &first_of_row(row_members(key)));
+            } else {
+                self.compared(rel, c, key)
+            }
+        };
+        match wanted {
+            // SAFETY: the intervals are of this column.
+            Some(wanted) => unsafe { self.intersect(c, wanted) },
+            None => {
+                self.rechecks = true;
+                // SAFETY: as above. No operator of ours holds for NULL.
+                unsafe { self.intersect(c, list(&[Interval::NOT_NULL])) };
+            }
+        }
+    }
+
+    /// Leaves conditions to be rechecked that together are longer than any key: a place has room for a key's digits and
+    /// as much again, and what is cut off an opaque value cannot be compared.
+    fn keep_to_room(&mut self) {
+        let shape = self.columns.shape();
+        if !shape.is_opaque() || self.selection.is_nothing() {
+            return;
+        }
+        let mut room = MOST_KEY;
+        for c in 0..shape.digits().len() {
+            let longest = self.selection.intervals(c).iter().map(|i| i.low.digit.len().max(i.high.digit.len())).max();
+            match room.checked_sub(longest.unwrap_or(0)) {
+                Some(left) => room = left,
+                None => {
+                    (c..shape.digits().len()).for_each(|later| self.selection.set(later, &[Interval::ALL]));
+                    self.rechecks = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    unsafe fn null(&self, c: usize) -> Intervals {
+        let shape = self.columns.codec(c).shape;
+        let marker = if shape.nulls_first { DigitShape::NULL_FIRST } else { DigitShape::NULL_LAST };
+        // SAFETY: new memory.
+        unsafe { list(&[Interval::point(kept(&[marker]))]) }
+    }
+
+    /// The digits that compare with a key's argument as it says; `None` if no digits tell.
+    unsafe fn compared(&self, rel: Relation, c: usize, key: &ScanKeyData) -> Option<Intervals> {
+        // SAFETY: by the caller's contract.
+        unsafe {
+            let input = *(*rel).rd_opcintype.add(c);
+            if key.sk_flags as u32 & pg_sys::SK_SEARCHARRAY == 0 {
+                let own = key.sk_subtype == Oid::INVALID;
+                let subtype = if own { input } else { key.sk_subtype };
+                return self.compared_with(rel, c, key.sk_strategy, subtype, &[key.sk_argument]);
+            }
+            let (values, nulls) = elements(key.sk_argument);
+            let element = element_type(key.sk_argument);
+            let subtype = if key.sk_subtype == Oid::INVALID { element } else { key.sk_subtype };
+            let present = zeroed_array::<Datum>(values.len());
+            let mut count = 0;
+            for (&value, _) in values.iter().zip(nulls).filter(|(_, null)| !**null) {
+                present[count] = value;
+                count += 1;
+            }
+            self.compared_with(rel, c, key.sk_strategy, subtype, &present[..count])
+        }
+    }
+
+    /// The digits that compare with any of these arguments as the strategy says.
+    unsafe fn compared_with(
+        &self,
+        rel: Relation,
+        c: usize,
+        strategy: u16,
+        subtype: Oid,
+        arguments: &[Datum],
+    ) -> Option<Intervals> {
+        // SAFETY: by the caller's contract.
+        unsafe {
+            let codec = self.columns.codec(c);
+            if let ([argument], None) = (arguments, codec.exact())
+                && subtype == *(*rel).rd_opcintype.add(c)
+            {
+                // The ordinary case: nothing to be put together.
+                return Some(list(&[self.digits(codec, strategy, *argument)?]));
+            }
+            let mut wanted = List::new();
+            if let Some(ty) = codec.exact() {
+                let order = ColumnOrder::of(rel, c, ty);
+                let mut fields = List::new();
+                for &argument in arguments {
+                    if bounds::is_local(order, subtype) {
+                        bounds::local_ranges(order, argument, |found| interval(strategy, found), &mut fields);
+                    } else if let Some(range) = interval(strategy, neighbours(order, subtype, argument)) {
+                        fields.push(range);
+                    }
+                }
+                for &mut (low, high) in fields.as_mut_slice() {
+                    if low <= codec.largest_field() {
+                        wanted.push(self.fields(codec, low, high));
+                    }
+                }
+            } else {
+                let input = *(*rel).rd_opcintype.add(c);
+                let codec = if subtype == input { *codec } else { codec.for_argument(subtype)? };
+                for &argument in arguments {
+                    wanted.push(self.digits(&codec, strategy, argument)?);
+                }
+            }
+            Some(self.union(c, wanted.as_mut_slice()))
+        }
+    }
+
+    /// The interval of the digits of these fields, both included.
+    unsafe fn fields(&self, codec: &Codec, low: u128, high: u128) -> Interval<'static> {
+        let (mut first, mut last) = (Buffer::<32>::new(), Buffer::<32>::new());
+        codec.shape.put_field(low, &mut first);
+        codec.shape.put_field(codec.largest_field().min(high), &mut last);
+        let (first, last) = if codec.shape.descending { (last, first) } else { (first, last) };
+        // SAFETY: new memory.
+        let (first, last) = unsafe { (kept(first.as_slice()), kept(last.as_slice())) };
+        Interval { low: Cut { digit: first, above: false }, high: Cut { digit: last, above: true } }
+    }
+
+    /// The interval of the digits that compare with an argument as the strategy says; `None` if it has no digit.
+    unsafe fn digits(&self, codec: &Codec, strategy: u16, argument: Datum) -> Option<Interval<'static>> {
+        let mut digit = Buffer::<MOST_KEY>::new();
+        // SAFETY: an argument that the codec is for; new memory.
+        let digit = unsafe {
+            codec.image(argument, &mut digit);
+            if !digit.fits() && codec.shape.is_opaque() {
+                // The function needs the whole of it.
+                return None;
+            }
+            kept(digit.as_slice())
+        };
+        let cut = |above| Cut { digit, above };
+        let (values, descending) = (Interval::NOT_NULL, codec.shape.descending);
+        let before = |above| Interval { low: values.low, high: cut(above) };
+        let behind = |above| Interval { low: cut(above), high: values.high };
+        Some(match u32::from(strategy) {
+            pg_sys::BTEqualStrategyNumber => Interval::point(digit),
+            pg_sys::BTLessStrategyNumber if descending => behind(true),
+            pg_sys::BTLessStrategyNumber => before(false),
+            pg_sys::BTLessEqualStrategyNumber if descending => behind(false),
+            pg_sys::BTLessEqualStrategyNumber => before(true),
+            pg_sys::BTGreaterEqualStrategyNumber if descending => before(true),
+            pg_sys::BTGreaterEqualStrategyNumber => behind(false),
+            _ if descending => before(false),
+            _ => behind(true),
+        })
+    }
+
+    fn compare(&self, c: usize, a: Cut<'_>, b: Cut<'_>) -> Ordering {
+        compare_cuts(self.columns.shape(), Long::order(self.columns), c, a, b)
+    }
+
+    /// What is in any of these intervals.
+    unsafe fn union(&self, c: usize, intervals: &mut [Interval<'static>]) -> Intervals {
+        intervals.sort_unstable_by(|a, b| self.compare(c, a.low, b.low));
+        let mut count = 0;
+        for at in 0..intervals.len() {
+            let next = intervals[at];
+            if self.compare(c, next.low, next.high).is_ge() {
+                continue;
+            }
+            match intervals[..count].last_mut() {
+                Some(last) if self.compare(c, next.low, last.high).is_le() => {
+                    if self.compare(c, next.high, last.high).is_gt() {
+                        last.high = next.high;
+                    }
+                }
+                _ => {
+                    intervals[count] = next;
+                    count += 1;
+                }
+            }
+        }
+        // SAFETY: new memory.
+        unsafe { list(&intervals[..count]) }
+    }
+
+    /// Wants a column to be in one of these intervals, too.
+    unsafe fn intersect(&mut self, c: usize, wanted: Intervals) {
+        let before = self.selection.intervals(c);
+        if let [only] = before
+            && only.is_all()
+        {
+            return self.selection.set(c, wanted);
+        }
+        let (mut a, mut b) = (before.iter().peekable(), wanted.iter().peekable());
+        let mut both = List::new();
+        while let (Some(&x), Some(&y)) = (a.peek(), b.peek()) {
+            let low = if self.compare(c, x.low, y.low).is_ge() { x.low } else { y.low };
+            let x_ends_first = self.compare(c, x.high, y.high).is_le();
+            let high = if x_ends_first { x.high } else { y.high };
+            if self.compare(c, low, high).is_lt() {
+                // SAFETY: in the scan keys' memory.
+                unsafe { both.push(Interval { low, high }) };
+            }
+            if x_ends_first {
+                a.next();
+            } else {
+                b.next();
+            }
+        }
+        // SAFETY: new memory.
+        self.selection.set(c, unsafe { list(both.as_mut_slice()) });
+    }
+}

@@ -1,0 +1,376 @@
+//! The server's functions that are called without pgrx's guard.
+//!
+//! A guarded call costs a `sigsetjmp` and turns an error that passes through it into another, poorer one. The raw calls
+//! here let a server error jump to whoever catches it, so **no frame between a raw call and the server may own a
+//! destructor it needs**. Everything on the hot path, everything that waits or runs user code, and everything that
+//! raises is declared here; the rest is called through `pgrx::pg_sys`.
+
+use core::ffi::{c_char, c_int, c_long, c_void};
+
+use pgrx::pg_sys::{self, *};
+
+use super::relation::FileLocator;
+
+#[allow(missing_docs)]
+unsafe extern "C-unwind" {
+    // Buffers.
+    pub fn ReadBuffer(rel: Relation, block: BlockNumber) -> Buffer;
+    pub fn ReadBufferExtended(
+        rel: Relation,
+        fork: ForkNumber::Type,
+        block: BlockNumber,
+        mode: pg_sys::ReadBufferMode::Type,
+        strategy: pg_sys::BufferAccessStrategy,
+    ) -> Buffer;
+    pub fn ReadRecentBuffer(locator: FileLocator, fork: ForkNumber::Type, block: BlockNumber, recent: Buffer) -> bool;
+    #[cfg(not(feature = "pg15"))]
+    pub fn ExtendBufferedRel(
+        file: pg_sys::BufferManagerRelation,
+        fork: ForkNumber::Type,
+        strategy: pg_sys::BufferAccessStrategy,
+        flags: u32,
+    ) -> Buffer;
+    #[cfg(not(feature = "pg15"))]
+    pub fn ExtendBufferedRelBy(
+        file: pg_sys::BufferManagerRelation,
+        fork: ForkNumber::Type,
+        strategy: pg_sys::BufferAccessStrategy,
+        flags: u32,
+        most: u32,
+        buffers: *mut Buffer,
+        count: *mut u32,
+    ) -> BlockNumber;
+    pub fn ReleaseBuffer(buffer: Buffer);
+    pub fn UnlockReleaseBuffer(buffer: Buffer);
+    pub fn LockBuffer(buffer: Buffer, mode: c_int);
+    pub fn LockBufferForCleanup(buffer: Buffer);
+    pub fn ConditionalLockBuffer(buffer: Buffer) -> bool;
+    pub fn MarkBufferDirty(buffer: Buffer);
+    pub fn MarkBufferDirtyHint(buffer: Buffer, standard: bool);
+    pub fn BufferGetBlockNumber(buffer: Buffer) -> BlockNumber;
+    pub fn BufferGetLSNAtomic(buffer: Buffer) -> XLogRecPtr;
+
+    // The file and its free space map.
+    pub fn RelationGetNumberOfBlocksInFork(rel: Relation, fork: ForkNumber::Type) -> BlockNumber;
+    #[cfg(feature = "pg15")]
+    pub fn LockRelationForExtension(rel: Relation, mode: LOCKMODE);
+    #[cfg(feature = "pg15")]
+    pub fn UnlockRelationForExtension(rel: Relation, mode: LOCKMODE);
+    pub fn GetFreeIndexPage(rel: Relation) -> BlockNumber;
+    pub fn RecordFreeIndexPage(rel: Relation, block: BlockNumber);
+    pub fn IndexFreeSpaceMapVacuum(rel: Relation);
+    pub fn RelationTruncate(rel: Relation, blocks: BlockNumber);
+    pub fn ConditionalLockRelation(rel: Relation, mode: LOCKMODE) -> bool;
+    pub fn LockHasWaitersRelation(rel: Relation, mode: LOCKMODE) -> bool;
+    pub fn UnlockRelation(rel: Relation, mode: LOCKMODE);
+
+    // The log.
+    pub fn XLogBeginInsert();
+    pub fn XLogRegisterBuffer(id: u8, buffer: Buffer, flags: u8);
+    pub fn XLogRegisterBufData(id: u8, data: *const c_void, length: u32);
+    pub fn XLogInsert(manager: u8, info: u8) -> XLogRecPtr;
+    pub fn RegisterCustomRmgr(manager: u8, data: *mut pg_sys::RmgrData);
+    pub fn XLogRecGetBlockData(record: *mut pg_sys::XLogReaderState, id: u8, length: *mut Size) -> *mut c_char;
+    pub fn XLogReadBufferForRedoExtended(
+        record: *mut pg_sys::XLogReaderState,
+        id: u8,
+        mode: pg_sys::ReadBufferMode::Type,
+        cleanup: bool,
+        buffer: *mut Buffer,
+    ) -> pg_sys::XLogRedoAction::Type;
+    #[cfg(feature = "pg15")]
+    pub fn ResolveRecoveryConflictWithSnapshot(horizon: pg_sys::TransactionId, locator: FileLocator);
+    #[cfg(not(feature = "pg15"))]
+    pub fn ResolveRecoveryConflictWithSnapshot(horizon: pg_sys::TransactionId, is_catalog: bool, locator: FileLocator);
+    pub fn ReadNextFullTransactionId() -> pg_sys::FullTransactionId;
+    pub fn GlobalVisCheckRemovableFullXid(rel: Relation, time: pg_sys::FullTransactionId) -> bool;
+    pub fn gistGetFakeLSN(rel: Relation) -> XLogRecPtr;
+    pub static wal_consistency_checking: *const bool;
+    pub fn log_newpage_buffer(buffer: Buffer, standard: bool) -> XLogRecPtr;
+    pub fn log_newpage_range(
+        rel: Relation,
+        fork: ForkNumber::Type,
+        start: BlockNumber,
+        end: BlockNumber,
+        standard: bool,
+    );
+
+    // Predicate locks.
+    pub fn PredicateLockPage(rel: Relation, block: BlockNumber, snapshot: Snapshot);
+    pub fn PredicateLockPageSplit(rel: Relation, old: BlockNumber, new: BlockNumber);
+    pub fn PredicateLockPageCombine(rel: Relation, old: BlockNumber, new: BlockNumber);
+    pub fn CheckForSerializableConflictIn(rel: Relation, tid: *mut pg_sys::ItemPointerData, block: BlockNumber);
+
+    // Interrupts, delays, statistics, old snapshots.
+    pub fn ProcessInterrupts();
+    #[cfg(not(feature = "pg18"))]
+    pub fn vacuum_delay_point();
+    #[cfg(feature = "pg18")]
+    pub fn vacuum_delay_point(is_analyze: bool);
+    pub fn pgstat_assoc_relation(rel: Relation);
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    pub static mut old_snapshot_threshold: c_int;
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    pub fn TestForOldSnapshot_impl(snapshot: Snapshot, rel: Relation);
+
+    // Errors.
+    pub fn errstart(level: c_int, domain: *const c_char) -> bool;
+    pub fn errcode(sqlstate: c_int) -> c_int;
+    pub fn errmsg(format: *const c_char, ...) -> c_int;
+    pub fn errdetail(format: *const c_char, ...) -> c_int;
+    pub fn errhint(format: *const c_char, ...) -> c_int;
+    pub fn errtableconstraint(table: Relation, constraint: *const c_char) -> c_int;
+    pub fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+
+    pub fn ReindexIsProcessingIndex(index: Oid) -> bool;
+
+    // Uniqueness.
+    pub fn BuildIndexValueDescription(rel: Relation, values: *const Datum, nulls: *const bool) -> *mut c_char;
+    pub fn XactLockTableWait(
+        transaction: pg_sys::TransactionId,
+        rel: Relation,
+        tid: *const pg_sys::ItemPointerData,
+        operation: pg_sys::XLTW_Oper::Type,
+    );
+    pub fn SpeculativeInsertionWait(transaction: pg_sys::TransactionId, token: u32);
+    pub fn table_index_fetch_tuple_check(
+        table: Relation,
+        tid: *mut pg_sys::ItemPointerData,
+        snapshot: Snapshot,
+        all_dead: *mut bool,
+    ) -> bool;
+
+    // Waiting for other processes.
+    pub fn ConditionVariableSleep(variable: *mut pg_sys::ConditionVariable, wait_event: u32);
+    pub fn WaitLatch(latch: *mut pg_sys::Latch, events: c_int, timeout: c_long, wait_event: u32) -> c_int;
+    pub fn ResetLatch(latch: *mut pg_sys::Latch);
+
+    // Memory and functions.
+    pub fn AllocSetContextCreateInternal(
+        parent: pg_sys::MemoryContext,
+        name: *const c_char,
+        least: Size,
+        first: Size,
+        most: Size,
+    ) -> pg_sys::MemoryContext;
+    pub fn MemoryContextAlloc(context: pg_sys::MemoryContext, size: Size) -> *mut c_void;
+    pub fn MemoryContextAllocExtended(context: pg_sys::MemoryContext, size: Size, flags: c_int) -> *mut c_void;
+    pub fn palloc(size: Size) -> *mut c_void;
+    pub fn palloc0(size: Size) -> *mut c_void;
+    pub fn repalloc_huge(pointer: *mut c_void, size: Size) -> *mut c_void;
+    pub fn pfree(pointer: *mut c_void);
+    pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
+    pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;
+    pub fn SearchSysCache1(cache: c_int, key: Datum) -> pg_sys::HeapTuple;
+    pub fn SysCacheGetAttr(cache: c_int, tuple: pg_sys::HeapTuple, attribute: i16, is_null: *mut bool) -> Datum;
+    pub fn ReleaseSysCache(tuple: pg_sys::HeapTuple);
+    pub fn get_collation_isdeterministic(collation: Oid) -> bool;
+    pub fn get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
+    pub fn index_getprocinfo(rel: Relation, column: i16, number: u16) -> *mut FmgrInfo;
+    pub fn pg_detoast_datum(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
+    pub fn get_typlenbyvalalign(ty: Oid, length: *mut i16, by_value: *mut bool, align: *mut c_char);
+    pub fn deconstruct_array(
+        array: *mut pg_sys::ArrayType,
+        element: Oid,
+        length: c_int,
+        by_value: bool,
+        align: c_char,
+        values: *mut *mut Datum,
+        nulls: *mut *mut bool,
+        count: *mut c_int,
+    );
+    pub fn tbm_add_tuples(
+        bitmap: *mut pg_sys::TIDBitmap,
+        tids: *mut pg_sys::ItemPointerData,
+        count: c_int,
+        recheck: bool,
+    );
+    pub fn RelationGetIndexScan(rel: Relation, keys: c_int, order_bys: c_int) -> pg_sys::IndexScanDesc;
+    pub fn table_open(relation: Oid, mode: LOCKMODE) -> Relation;
+    pub fn table_close(relation: Relation, mode: LOCKMODE);
+    pub fn index_open(index: Oid, mode: LOCKMODE) -> Relation;
+    pub fn index_close(rel: Relation, mode: LOCKMODE);
+    pub fn build_reloptions(
+        reloptions: Datum,
+        validate: bool,
+        kind: pg_sys::relopt_kind::Type,
+        size: Size,
+        elements: *const pg_sys::relopt_parse_elt,
+        count: c_int,
+    ) -> *mut c_void;
+
+    // btree's own, where it says the same of us.
+    pub fn btcostestimate(
+        root: *mut pg_sys::PlannerInfo,
+        path: *mut pg_sys::IndexPath,
+        loop_count: f64,
+        startup_cost: *mut pg_sys::Cost,
+        total_cost: *mut pg_sys::Cost,
+        selectivity: *mut pg_sys::Selectivity,
+        correlation: *mut f64,
+        pages: *mut f64,
+    );
+    pub fn btvalidate(class: Oid) -> bool;
+    pub fn btadjustmembers(family: Oid, class: Oid, operators: *mut pg_sys::List, functions: *mut pg_sys::List);
+    #[cfg(feature = "pg18")]
+    pub fn bttranslatestrategy(strategy: pg_sys::StrategyNumber, family: Oid) -> pg_sys::CompareType::Type;
+    #[cfg(feature = "pg18")]
+    pub fn bttranslatecmptype(compare: pg_sys::CompareType::Type, family: Oid) -> pg_sys::StrategyNumber;
+    pub fn estimate_num_groups(
+        root: *mut PlannerInfo,
+        expressions: *mut List,
+        rows: f64,
+        sets: *mut *mut List,
+        info: *mut EstimationInfo,
+    ) -> f64;
+    pub fn clauselist_selectivity(
+        root: *mut PlannerInfo,
+        clauses: *mut List,
+        relid: c_int,
+        join: JoinType::Type,
+        special: *mut SpecialJoinInfo,
+    ) -> Selectivity;
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    pub fn estimate_array_length(array: *mut Node) -> c_int;
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    pub fn estimate_array_length(root: *mut PlannerInfo, array: *mut Node) -> f64;
+    pub fn get_op_opfamily_strategy(operator: Oid, family: Oid) -> c_int;
+    pub fn get_tablespace_page_costs(tablespace: Oid, random: *mut f64, sequential: *mut f64);
+    pub fn index_pages_fetched(fetched: f64, pages: BlockNumber, all_pages: f64, root: *mut PlannerInfo) -> f64;
+    pub fn lappend(list: *mut List, member: *mut core::ffi::c_void) -> *mut List;
+    pub fn visibilitymap_get_status(rel: Relation, block: BlockNumber, buffer: *mut Buffer) -> u8;
+    pub fn MemoryContextReset(context: pg_sys::MemoryContext);
+    pub fn CacheRegisterSyscacheCallback(cache: c_int, callback: pg_sys::SyscacheCallbackFunction, arg: Datum);
+    pub fn SearchSysCacheList(
+        cache: c_int,
+        keys: c_int,
+        first: Datum,
+        second: Datum,
+        third: Datum,
+    ) -> *mut pg_sys::catclist;
+    pub fn ReleaseCatCacheList(list: *mut pg_sys::catclist);
+    pub fn get_opfamily_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Oid;
+    pub fn op_input_types(operator: Oid, left: *mut Oid, right: *mut Oid);
+    pub fn exprType(expression: *const Node) -> Oid;
+    #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
+    pub fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
+    #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_walker_impl")]
+    pub fn query_tree_walker(query: *mut Query, walker: Walker, context: *mut c_void, flags: c_int) -> bool;
+    pub fn get_tablespace_io_concurrency(tablespace: Oid) -> c_int;
+    pub fn get_tablespace_maintenance_io_concurrency(tablespace: Oid) -> c_int;
+    pub fn PrefetchBuffer(
+        rel: Relation,
+        fork: pg_sys::ForkNumber::Type,
+        block: BlockNumber,
+    ) -> pg_sys::PrefetchBufferResult;
+    pub fn InitMaterializedSRF(call: FunctionCallInfo, flags: u32);
+    pub fn tuplestore_putvalues(
+        store: *mut pg_sys::Tuplestorestate,
+        description: pg_sys::TupleDesc,
+        values: *const Datum,
+        nulls: *const bool,
+    );
+    pub fn cstring_to_text(text: *const core::ffi::c_char) -> *mut pg_sys::text;
+    pub fn try_relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
+    pub fn relation_close(relation: Relation, mode: LOCKMODE);
+    pub fn BuildIndexInfo(index: Relation) -> *mut IndexInfo;
+    pub fn RegisterSnapshot(snapshot: pg_sys::Snapshot) -> pg_sys::Snapshot;
+    pub fn UnregisterSnapshot(snapshot: pg_sys::Snapshot);
+    pub fn GetTransactionSnapshot() -> pg_sys::Snapshot;
+    pub fn GetUserIdAndSecContext(user: *mut Oid, context: *mut c_int);
+    pub fn SetUserIdAndSecContext(user: Oid, context: c_int);
+    pub fn NewGUCNestLevel() -> c_int;
+    pub fn AtEOXact_GUC(commits: bool, level: c_int);
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    pub fn RestrictSearchPath();
+    pub fn GetRecoveryPauseState() -> c_int;
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    pub fn plan_create_index_workers(table: Oid, index: Oid) -> c_int;
+    pub fn EnterParallelMode();
+    pub fn ExitParallelMode();
+    pub fn CreateParallelContext(
+        library: *const c_char,
+        function: *const c_char,
+        workers: c_int,
+    ) -> *mut ParallelContext;
+    pub fn InitializeParallelDSM(context: *mut ParallelContext);
+    pub fn LaunchParallelWorkers(context: *mut ParallelContext);
+    pub fn WaitForParallelWorkersToAttach(context: *mut ParallelContext);
+    pub fn WaitForParallelWorkersToFinish(context: *mut ParallelContext);
+    pub fn DestroyParallelContext(context: *mut ParallelContext);
+    pub fn shm_toc_allocate(toc: *mut shm_toc, size: usize) -> *mut c_void;
+    pub fn shm_toc_insert(toc: *mut shm_toc, key: u64, address: *mut c_void);
+    pub fn shm_toc_lookup(toc: *mut shm_toc, key: u64, missing_ok: bool) -> *mut c_void;
+    pub fn SharedFileSetInit(set: *mut SharedFileSet, segment: *mut dsm_segment);
+    pub fn SharedFileSetAttach(set: *mut SharedFileSet, segment: *mut dsm_segment);
+    pub fn table_parallelscan_estimate(table: Relation, snapshot: Snapshot) -> usize;
+    pub fn table_parallelscan_initialize(table: Relation, scan: ParallelTableScanDesc, snapshot: Snapshot);
+    pub fn table_beginscan_parallel(table: Relation, scan: ParallelTableScanDesc) -> pg_sys::TableScanDesc;
+    pub fn InstrStartParallelQuery();
+    pub fn InstrEndParallelQuery(buffers: *mut BufferUsage, wal: *mut WalUsage);
+    pub fn InstrAccumParallelQuery(buffers: *mut BufferUsage, wal: *mut WalUsage);
+    pub fn pgstat_report_activity(state: pg_sys::BackendState::Type, statement: *const c_char);
+    pub fn OidFunctionCall1Coll(function: Oid, collation: Oid, argument: Datum) -> Datum;
+    pub fn MemoryContextAllocZero(context: MemoryContext, size: usize) -> *mut core::ffi::c_void;
+    pub fn str_tolower(text: *const c_char, length: usize, collation: Oid) -> *mut c_char;
+    pub fn toast_raw_datum_size(value: Datum) -> usize;
+    pub fn get_typstorage(ty: Oid) -> core::ffi::c_char;
+    pub fn pg_detoast_datum_packed(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
+    #[cfg(not(feature = "pg18"))]
+    pub fn lc_collate_is_c(collation: Oid) -> bool;
+    #[cfg(feature = "pg18")]
+    pub fn pg_newlocale_from_collation(collation: Oid) -> *const Locale;
+    pub fn BufFileCreateTemp(across_transactions: bool) -> *mut BufFile;
+    pub fn BufFileClose(file: *mut BufFile);
+    pub fn BufFileRead(file: *mut BufFile, to: *mut c_void, size: usize) -> usize;
+    pub fn BufFileWrite(file: *mut BufFile, from: *const c_void, size: usize);
+    pub fn BufFileSeek(file: *mut BufFile, number: c_int, offset: i64, whence: c_int) -> c_int;
+    pub fn BufFileSize(file: *mut BufFile) -> i64;
+    pub fn BufFileCreateFileSet(set: *mut FileSet, name: *const c_char) -> *mut BufFile;
+    pub fn BufFileExportFileSet(file: *mut BufFile);
+    pub fn BufFileOpenFileSet(set: *mut FileSet, name: *const c_char, mode: c_int, missing_ok: bool) -> *mut BufFile;
+}
+
+/// Waits for, or cancels, a standby's readers that are as old as `horizon`, and where `is_catalog` its logical
+/// decoding.
+///
+/// # Safety
+/// In redo, with nothing locked.
+pub unsafe fn resolve_conflict(horizon: u32, is_catalog: bool, locator: FileLocator) {
+    let horizon = pg_sys::TransactionId::from(horizon);
+    // SAFETY: the server's function, with its signature of this version.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let _ = is_catalog;
+        #[cfg(feature = "pg15")]
+        ResolveRecoveryConflictWithSnapshot(horizon, locator);
+        #[cfg(not(feature = "pg15"))]
+        ResolveRecoveryConflictWithSnapshot(horizon, is_catalog, locator);
+    }
+}
+
+/// What VACUUM does between two pages: a cancel, or its cost-based sleep.
+///
+/// # Safety
+/// No content lock is held. May raise.
+#[inline]
+pub unsafe fn delay_vacuum() {
+    // SAFETY: the server's function, with its signature of this version.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        vacuum_delay_point();
+        #[cfg(feature = "pg18")]
+        vacuum_delay_point(false);
+    }
+}
+
+pub type Walker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
+
+/// The beginning of the server's `pg_locale_struct`.
+#[cfg(feature = "pg18")]
+#[repr(C)]
+pub struct Locale {
+    provider: core::ffi::c_char,
+    deterministic: bool,
+    pub collate_is_c: bool,
+}

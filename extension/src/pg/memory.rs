@@ -1,0 +1,96 @@
+//! Memory in the server's contexts, aligned to cache lines: the server aligns to 8 bytes, a `u128` wants 16.
+
+use core::ffi::{CStr, c_int};
+
+use pgrx::pg_sys::{self, MemoryContext};
+
+use crate::pg::ffi;
+
+/// What every allocation here is aligned to.
+const ALIGN: usize = 64;
+/// Room for the alignment and for the address the server knows, which is kept just before what is handed out.
+const EXTRA: usize = ALIGN + size_of::<usize>();
+
+/// Room for `count` values, zeroed or as it comes.
+///
+/// # Safety
+/// As every allocation of the server: gone with the context. May raise when out of memory.
+pub unsafe fn allocate<T>(context: MemoryContext, count: usize, zeroed: bool) -> *mut T {
+    // SAFETY: by this function's contract.
+    unsafe { allocate_flagged(context, count, if zeroed { pg_sys::MCXT_ALLOC_ZERO } else { 0 }) }
+}
+
+/// The same with the server's flags; null if those say so and there is no memory.
+unsafe fn allocate_flagged<T>(context: MemoryContext, count: usize, flags: u32) -> *mut T {
+    const { assert!(align_of::<T>() <= ALIGN) };
+    // Huge, because the number of an index's pages and entries is not bounded by 1 GB of memory.
+    let flags = (pg_sys::MCXT_ALLOC_HUGE | flags) as c_int;
+    // SAFETY: new memory with room for the values behind an aligned address, and for one address before it.
+    unsafe {
+        let memory = ffi::MemoryContextAllocExtended(context, count * size_of::<T>() + EXTRA, flags).cast::<u8>();
+        if memory.is_null() {
+            return core::ptr::null_mut();
+        }
+        let aligned = memory.map_addr(|address| (address + size_of::<usize>()).next_multiple_of(ALIGN));
+        aligned.cast::<*mut u8>().sub(1).write(memory);
+        aligned.cast()
+    }
+}
+
+/// A memory context of its own within another, small at first.
+///
+/// # Safety
+/// `parent` outlives it. May raise when out of memory.
+pub unsafe fn child_context(parent: MemoryContext, name: &'static CStr) -> MemoryContext {
+    // SAFETY: by this function's contract.
+    unsafe {
+        ffi::AllocSetContextCreateInternal(
+            parent,
+            name.as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        )
+    }
+}
+
+/// Gives back what [`allocate`] gave, unless it is null.
+///
+/// # Safety
+/// Nothing uses it any more.
+pub unsafe fn free<T>(memory: *mut T) {
+    if !memory.is_null() {
+        // SAFETY: the address the server knows was kept there.
+        unsafe { ffi::pfree(memory.cast::<*mut u8>().sub(1).read().cast()) };
+    }
+}
+
+/// A zeroed array, or none if there is no memory for it.
+///
+/// # Safety
+/// All-zero bytes are a `T`, and the array is not used longer than the context lives.
+pub unsafe fn try_zeroed_array<T>(context: MemoryContext, count: usize) -> Option<&'static mut [T]> {
+    // SAFETY: new memory of the right size and alignment, if any.
+    unsafe {
+        let array: *mut T = allocate_flagged(context, count, pg_sys::MCXT_ALLOC_ZERO | pg_sys::MCXT_ALLOC_NO_OOM);
+        (!array.is_null()).then(|| core::slice::from_raw_parts_mut(array, count))
+    }
+}
+
+/// A zeroed array in the current memory context.
+///
+/// # Safety
+/// All-zero bytes are a `T`, and the array is not used longer than the context lives. May raise when out of memory.
+pub unsafe fn zeroed_array<T>(count: usize) -> &'static mut [T] {
+    // SAFETY: new memory of the right size and alignment.
+    unsafe { core::slice::from_raw_parts_mut(allocate(pg_sys::CurrentMemoryContext, count, true), count) }
+}
+
+/// Frees what [`zeroed_array`] gave.
+///
+/// # Safety
+/// Nothing uses it any more.
+pub unsafe fn free_array<T>(array: &'static mut [T]) {
+    // SAFETY: allocated there.
+    unsafe { free(array.as_mut_ptr()) };
+}

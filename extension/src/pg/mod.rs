@@ -1,0 +1,8 @@
+//! The server: what it declares, its errors, memory and settings.
+
+pub mod errors;
+pub mod ffi;
+pub mod memory;
+pub mod options;
+pub mod relation;
+pub mod reserve;

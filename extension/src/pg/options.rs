@@ -1,0 +1,268 @@
+//! Storage parameters, `CREATE INDEX … WITH (fillfactor = …)`, and settings, `SET fpbtree.prefetch = …`.
+
+use core::ffi::{CStr, c_int};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, Relation};
+
+/// How full the build packs pages, in percent, where nothing else is said.
+pub const DEFAULT_FILLFACTOR: i32 = 90;
+const LEAST_FILLFACTOR: i32 = 10;
+
+/// A distance that leaves it to the tablespace.
+const OF_TABLESPACE: i32 = -1;
+const MOST_DISTANCE: i32 = crate::storage::prefetch::MOST_DISTANCE as i32;
+
+/// Memory for remembering where leaves are, in kB: enough for the indexes of a billion rows' keys of 4 bytes.
+const DEFAULT_DESCENT_CACHE: i32 = 32 << 10;
+
+/// Shared memory for the rows of hot keys, in kB: those of a million keys.
+const DEFAULT_HOT_CACHE: i32 = 64 << 10;
+
+static PREFETCH: GucSetting<bool> = GucSetting::<bool>::new(true);
+static DESCENT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_DESCENT_CACHE);
+static HOT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_HOT_CACHE);
+static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
+static UNIQUE_INDEX: GucSetting<OnUniqueIndex> = GucSetting::<OnUniqueIndex>::new(OnUniqueIndex::Notice);
+
+/// What is said of a new unique index before 18, which breaks `INSERT … ON CONFLICT` on its table.
+#[derive(Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
+pub enum OnUniqueIndex {
+    /// Nothing.
+    #[name = c"silent"]
+    Silent,
+    /// A notice.
+    #[name = c"notice"]
+    Notice,
+    /// That there will be none.
+    #[name = c"error"]
+    Error,
+}
+
+/// How far reads may be ahead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Distance {
+    /// So many pages.
+    Pages(i32),
+    /// As many as the tablespace's `effective_io_concurrency` or `maintenance_io_concurrency` says.
+    OfTablespace,
+}
+
+/// The parsed parameters, as the relation cache keeps them.
+#[repr(C)]
+struct Options {
+    /// The length word every value of variable length starts with; the server sets it.
+    vl_len_: i32,
+    fillfactor: c_int,
+    prefetch: bool,
+    prefetch_distance: c_int,
+    hot_cache: bool,
+    deduplicate_items: bool,
+}
+
+struct Kind(core::cell::Cell<pg_sys::relopt_kind::Type>);
+
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Kind {}
+
+/// What the server calls our set of parameters.
+static KIND: Kind = Kind(core::cell::Cell::new(0));
+
+/// Registers parameters and settings. Called when the library is loaded.
+pub fn register() {
+    register_settings();
+    // SAFETY: at library load, as the server's own example (contrib/bloom) does.
+    unsafe {
+        KIND.0.set(pg_sys::add_reloption_kind());
+        pg_sys::add_int_reloption(
+            KIND.0.get(),
+            c"fillfactor".as_ptr(),
+            c"Packs fpbtree index pages only to this percentage".as_ptr(),
+            DEFAULT_FILLFACTOR,
+            LEAST_FILLFACTOR,
+            100,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
+        pg_sys::add_bool_reloption(
+            KIND.0.get(),
+            c"prefetch".as_ptr(),
+            c"Lets scans of the index ask for pages ahead".as_ptr(),
+            true,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
+        pg_sys::add_int_reloption(
+            KIND.0.get(),
+            c"prefetch_distance".as_ptr(),
+            c"How many pages scans of the index ask for ahead; -1 leaves it to the tablespace".as_ptr(),
+            OF_TABLESPACE,
+            OF_TABLESPACE,
+            MOST_DISTANCE,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
+        pg_sys::add_bool_reloption(
+            KIND.0.get(),
+            c"hot_cache".as_ptr(),
+            c"Lets the rows of the index's hot keys be kept in shared memory".as_ptr(),
+            true,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
+        // So that statements made for btree can be run. Nothing is said of it: there may be thousands in a dump.
+        pg_sys::add_bool_reloption(
+            KIND.0.get(),
+            c"deduplicate_items".as_ptr(),
+            c"Has no effect: accepted because btree has it".as_ptr(),
+            true,
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
+    }
+}
+
+/// Makes each setting known, as long as the server has memory for it.
+const SETTINGS: [fn(); 5] = [
+    || {
+        GucRegistry::define_bool_guc(
+            c"fpbtree.prefetch",
+            c"Lets scans of fpbtree indexes ask for pages ahead.",
+            c"Index and table pages that a scan will come to are requested before it does, while it finds pages missing from shared buffers.",
+            &PREFETCH,
+            GucContext::Userset,
+            GucFlags::default(),
+        );
+    },
+    || {
+        GucRegistry::define_int_guc(
+            c"fpbtree.prefetch_distance",
+            c"How many pages scans of fpbtree indexes ask for ahead.",
+            c"-1 leaves it to the index's parameter of this name, and by default to effective_io_concurrency of the tablespace; VACUUM: maintenance_io_concurrency.",
+            &PREFETCH_DISTANCE,
+            OF_TABLESPACE,
+            MOST_DISTANCE,
+            GucContext::Userset,
+            GucFlags::default(),
+        );
+    },
+    || {
+        GucRegistry::define_int_guc(
+            c"fpbtree.descent_cache_size",
+            c"Sets the memory in which a session remembers where the leaves of fpbtree indexes are.",
+            c"A lookup goes to a leaf that is remembered without passing the pages above it. 0 turns this off.",
+            &DESCENT_CACHE_SIZE,
+            0,
+            i32::MAX,
+            GucContext::Userset,
+            GucFlags::UNIT_KB,
+        );
+    },
+    || {
+        GucRegistry::define_enum_guc(
+            c"fpbtree.unique_index",
+            c"What is said when a unique fpbtree index is created on PostgreSQL 15 to 17.",
+            c"INSERT ... ON CONFLICT then fails on its table: nothing is said of that, a notice is given, or an error raised. No effect on 18.",
+            &UNIQUE_INDEX,
+            GucContext::Userset,
+            GucFlags::default(),
+        );
+    },
+    || {
+        // SAFETY: the server's own flag. A setting that only a start can change can only be made then.
+        let is_preloaded = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
+        GucRegistry::define_int_guc(
+            c"fpbtree.hot_cache_size",
+            c"Sets the shared memory that keeps the rows of hot keys of fpbtree indexes.",
+            c"Takes effect if fpbtree is in shared_preload_libraries. 0 turns it off.",
+            &HOT_CACHE_SIZE,
+            0,
+            i32::MAX,
+            if is_preloaded { GucContext::Postmaster } else { GucContext::Sighup },
+            GucFlags::UNIT_KB,
+        );
+    },
+];
+
+/// How many of them are known. Where memory ran out, the process may load the library once more; none is defined twice.
+static DEFINED: AtomicUsize = AtomicUsize::new(0);
+
+fn register_settings() {
+    for define in &SETTINGS[DEFINED.load(Ordering::Relaxed)..] {
+        define();
+        DEFINED.fetch_add(1, Ordering::Relaxed);
+    }
+    // SAFETY: at library load, after our settings are known.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"fpbtree".as_ptr()) };
+}
+
+/// The `amoptions` callback: parses and checks the parameters.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> *mut pg_sys::bytea {
+    let element = |name: &'static CStr, kind, offset: usize| {
+        // SAFETY: all bytes of this type may be zero.
+        let mut element: pg_sys::relopt_parse_elt = unsafe { core::mem::zeroed() };
+        (element.optname, element.opttype, element.offset) = (name.as_ptr(), kind, offset as c_int);
+        element
+    };
+    let elements = [
+        element(c"fillfactor", pg_sys::relopt_type::RELOPT_TYPE_INT, offset_of!(Options, fillfactor)),
+        element(c"prefetch", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, prefetch)),
+        element(c"prefetch_distance", pg_sys::relopt_type::RELOPT_TYPE_INT, offset_of!(Options, prefetch_distance)),
+        element(c"hot_cache", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, hot_cache)),
+        element(c"deduplicate_items", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, deduplicate_items)),
+    ];
+    let (kind, size, count) = (KIND.0.get(), size_of::<Options>(), elements.len() as c_int);
+    // SAFETY: the table has the elements it is said to have. Raw, so that a wrong value's error comes through whole.
+    unsafe { crate::pg::ffi::build_reloptions(reloptions, validate, kind, size, elements.as_ptr(), count).cast() }
+}
+
+/// The index's parameters, if it has any that are not the defaults.
+unsafe fn options(rel: Relation) -> Option<&'static Options> {
+    // SAFETY: rd_options is null or what `amoptions` made; it is looked at before anything can change it.
+    unsafe { (*rel).rd_options.cast::<Options>().as_ref() }
+}
+
+/// Bytes in which a process may remember where leaves are.
+#[inline]
+pub fn descent_cache_size() -> usize {
+    DESCENT_CACHE_SIZE.get() as usize * 1024
+}
+
+/// Bytes of shared memory for the rows of hot keys, once the server has started.
+pub fn hot_cache_size() -> usize {
+    HOT_CACHE_SIZE.get() as usize * 1024
+}
+
+/// What is said of a new unique index before 18.
+pub fn on_unique_index() -> OnUniqueIndex {
+    UNIQUE_INDEX.get()
+}
+
+/// Whether the rows of the index's hot keys may be kept.
+///
+/// # Safety
+/// `rel` is an open index of ours.
+pub unsafe fn hot_cache(rel: Relation) -> bool {
+    // SAFETY: by this function's contract.
+    unsafe { options(rel) }.is_none_or(|options| options.hot_cache)
+}
+
+/// How far reads may be ahead, by the session's settings and the index's; `None` if not at all.
+///
+/// # Safety
+/// `rel` is an open index of ours.
+pub unsafe fn prefetch_distance(rel: Relation) -> Option<Distance> {
+    // SAFETY: by this function's contract.
+    let (is_on, of_index) =
+        unsafe { options(rel) }.map_or((true, OF_TABLESPACE), |o| (o.prefetch, o.prefetch_distance));
+    let set = [PREFETCH_DISTANCE.get(), of_index].into_iter().find(|&distance| distance != OF_TABLESPACE);
+    (is_on && PREFETCH.get()).then_some(set.map_or(Distance::OfTablespace, Distance::Pages))
+}
+
+/// The index's fill factor, in percent.
+///
+/// # Safety
+/// `rel` is an open index of ours.
+pub unsafe fn fillfactor(rel: Relation) -> i32 {
+    // SAFETY: by this function's contract.
+    unsafe { options(rel) }.map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
+}

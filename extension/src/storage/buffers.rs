@@ -1,0 +1,611 @@
+//! An index's pages in the server: shared buffers, the write-ahead log, the free space map and predicate locks.
+
+use core::cell::{Cell, UnsafeCell};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use fpbtree_engine::cache::descents::Marks;
+use fpbtree_engine::cache::hot_keys::Stamp;
+use fpbtree_engine::format::{Block, Error, PAGE_SIZE, PageBytes, ROOT, Result};
+use fpbtree_engine::log::{Change, Horizon, MOST_BLOCKS, Ranges};
+use fpbtree_engine::page::{self, LogKind};
+use fpbtree_engine::simd::{self, CACHE_LINE};
+use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
+use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
+use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot, XLogRecPtr};
+
+use crate::pg::errors::Name;
+use crate::pg::{errors, ffi, options, relation};
+use crate::storage::descents::{self, Place};
+use crate::storage::index::{self, Index};
+use crate::storage::{dead, hot_keys, own_wal};
+
+const _: () = assert!(PAGE_SIZE == pg_sys::BLCKSZ as usize);
+// Redo adds the index of a block to its record as one byte, and generic records hold no more blocks than this.
+const _: () = assert!(MOST_BLOCKS <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
+
+/// Every so many finds of a remembered buffer, the page is read the ordinary way: only that raises its usage count.
+const ORDINARY_READ_EVERY: u32 = 64;
+
+/// Pages locked at once, at most: a leaf being deleted and its neighbours, and a split on each of two levels above it.
+const MOST_LOCKED: usize = 16;
+
+/// Where a page was seen last. Any content is a safe hint; zero is "nowhere".
+#[derive(Clone, Copy)]
+struct Remembered {
+    index: u32,
+    block: Block,
+    buffer: Buffer,
+    finds: u32,
+}
+
+/// Slots for remembered pages, of all indexes together, chosen by index and block.
+const REMEMBERED: usize = 1 << 14;
+
+/// What this server process remembers of where pages are.
+struct Memory(UnsafeCell<[Remembered; REMEMBERED]>);
+
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Memory {}
+
+static MEMORY: Memory = Memory(UnsafeCell::new(
+    [Remembered { index: 0, block: 0, buffer: relation::INVALID_BUFFER, finds: 0 }; REMEMBERED],
+));
+
+/// The pages of one open index. It owns nothing: the caller keeps the relation open.
+pub struct PgStore {
+    rel: Relation,
+    index: u32,
+    /// Pages the file is known to have; it only grows while the relation is open.
+    blocks: Cell<Block>,
+    snapshot: Cell<Snapshot>,
+    log: Cell<Option<LogKind>>,
+    build_id: Cell<Option<u64>>,
+    /// Of the page read last, if a scan [asks](PgStore::ask_for_stamp).
+    stamp: Cell<Asked>,
+    /// The table, if entries are inserted for its rows.
+    heap: Relation,
+    /// What is remembered of where its leaves are.
+    descents: Cell<Option<Place>>,
+    /// Pages this store has locked, so that damaged links cannot make it wait for itself.
+    locked: [Cell<Buffer>; MOST_LOCKED],
+    locked_count: Cell<usize>,
+}
+
+impl PgStore {
+    /// The pages of `rel`. Readers leave predicate locks for `snapshot`, unless it is null.
+    ///
+    /// # Safety
+    /// `rel` is an open index, and stays open and locked for as long as this is used.
+    pub unsafe fn new(rel: Relation, snapshot: Snapshot) -> PgStore {
+        // SAFETY: by this function's contract.
+        let index = unsafe { (*rel).rd_id.to_u32() };
+        PgStore {
+            rel,
+            index,
+            blocks: Cell::new(0),
+            snapshot: Cell::new(snapshot),
+            log: Cell::new(None),
+            build_id: Cell::new(None),
+            stamp: Cell::new(Asked::No),
+            heap: core::ptr::null_mut(),
+            descents: Cell::new(None),
+            locked: [const { Cell::new(relation::INVALID_BUFFER) }; MOST_LOCKED],
+            locked_count: Cell::new(0),
+        }
+    }
+
+    /// The same, of an index to be changed. What its changes need to know is there before a page is locked.
+    ///
+    /// # Safety
+    /// As [`new`](PgStore::new).
+    pub unsafe fn for_changes(rel: Relation, index: &Index) -> PgStore {
+        // SAFETY: by this function's contract.
+        let store = unsafe { PgStore::new(rel, core::ptr::null_mut()) };
+        store.log.set(Some(index.log));
+        store.build_id.set(Some(index.geometry.build_id));
+        store
+    }
+
+    /// The same, for rows of `heap`.
+    ///
+    /// # Safety
+    /// As [`new`](PgStore::new); the same goes for `heap`.
+    pub unsafe fn for_insertion(rel: Relation, index: &Index, heap: Relation) -> PgStore {
+        // SAFETY: by this function's contract.
+        PgStore { heap, ..unsafe { PgStore::for_changes(rel, index) } }
+    }
+
+    /// The index.
+    pub fn relation(&self) -> Relation {
+        self.rel
+    }
+
+    /// Reads on for another snapshot.
+    pub fn set_snapshot(&self, snapshot: Snapshot) {
+        self.snapshot.set(snapshot);
+    }
+
+    /// Raises the engine's error as the server's.
+    #[cold]
+    pub fn fail(&self, error: Error) -> ! {
+        let name = Name(self.rel);
+        match error {
+            Error::Corrupt { block, what } => errors::raise(
+                ERRCODE_INDEX_CORRUPTED,
+                format_args!("index \"{name}\" block {block}: {what}"),
+                None,
+                Some(format_args!("Please REINDEX it.")),
+            ),
+            Error::UnknownFormat { block, format } => errors::raise(
+                ERRCODE_FEATURE_NOT_SUPPORTED,
+                format_args!("index \"{name}\" block {block} has format {format}, which this version does not know"),
+                None,
+                Some(format_args!("Install the fpbtree version that wrote the index, or REINDEX it.")),
+            ),
+        }
+    }
+
+    /// The value of a result, its error raised.
+    #[inline]
+    pub fn expect<T: Copy>(&self, result: Result<T>) -> T {
+        match result {
+            Ok(value) => value,
+            Err(error) => self.fail(error),
+        }
+    }
+
+    #[inline]
+    fn note_locked(&self, pin: Buffer) {
+        let count = self.locked_count.get();
+        // More than any sound index makes us lock need not be remembered.
+        if let Some(slot) = self.locked.get(count) {
+            slot.set(pin);
+            self.locked_count.set(count + 1);
+        }
+    }
+
+    #[inline]
+    fn note_unlocked(&self, pin: Buffer) {
+        let Some(last) = self.locked_count.get().checked_sub(1) else { return };
+        if let Some(slot) = self.locked().iter().rfind(|slot| slot.get() == pin) {
+            slot.set(self.locked[last].get());
+            self.locked_count.set(last);
+        }
+    }
+
+    fn locked(&self) -> &[Cell<Buffer>] {
+        &self.locked[..self.locked_count.get()]
+    }
+
+    /// Whether the file has this block, asking the server only if it is beyond what is known.
+    #[inline]
+    fn exists(&self, block: Block) -> bool {
+        block < self.blocks.get() || block < self.block_count()
+    }
+
+    /// Where the page would be remembered.
+    #[inline]
+    fn slot(&self, block: Block) -> *mut Remembered {
+        let at = block.wrapping_add(self.index.wrapping_mul(0x9E37_79B1)) as usize % REMEMBERED;
+        MEMORY.0.get().cast::<Remembered>().wrapping_add(at)
+    }
+
+    /// Pins the page where it was seen last, if it is still there.
+    #[inline]
+    fn recall(&self, block: Block) -> Option<Buffer> {
+        // SAFETY: a slot of the table, which only this thread uses; nothing here comes back to this function.
+        let slot = unsafe { &mut *self.slot(block) };
+        if (slot.index, slot.block) != (self.index, block) || slot.buffer == relation::INVALID_BUFFER {
+            return None;
+        }
+        slot.finds = slot.finds.wrapping_add(1);
+        if slot.finds.is_multiple_of(ORDINARY_READ_EVERY) {
+            return None;
+        }
+        // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
+        unsafe {
+            if !ffi::ReadRecentBuffer(relation::locator(self.rel), MAIN_FORKNUM, block, slot.buffer) {
+                return None;
+            }
+            relation::count_buffer_hit(self.rel);
+        }
+        Some(slot.buffer)
+    }
+
+    /// What is remembered of where leaves are.
+    #[inline]
+    pub fn descents(&self) -> Place {
+        self.descents.get().unwrap_or_else(|| {
+            let place = Place::of(self.build_id());
+            self.descents.set(Some(place));
+            place
+        })
+    }
+
+    /// What the pages are known by.
+    #[inline]
+    fn build_id(&self) -> u64 {
+        self.build_id.get().unwrap_or_else(|| {
+            // SAFETY: an open relation. Its meta page may be read.
+            let build_id = unsafe { Index::build_id(self.rel) };
+            self.build_id.set(Some(build_id));
+            build_id
+        })
+    }
+
+    /// From now on, notes the stamp of the page read last.
+    #[inline]
+    pub fn ask_for_stamp(&self) {
+        self.stamp.set(Asked::Yes(None));
+    }
+
+    /// The stamp of the page read last, if it was asked for since; it is not any more.
+    #[inline]
+    pub fn take_stamp(&self) -> Option<Stamp> {
+        match self.stamp.replace(Asked::No) {
+            Asked::Yes(stamp) => stamp,
+            Asked::No => None,
+        }
+    }
+
+    /// Pins the page the ordinary way and remembers where it is.
+    fn read(&self, block: Block) -> Buffer {
+        // SAFETY: an existing block of an open relation; a slot of the table, as above.
+        unsafe {
+            let buffer = ffi::ReadBuffer(self.rel, block);
+            let slot = &mut *self.slot(block);
+            if (slot.index, slot.block, slot.buffer) != (self.index, block, buffer) {
+                *slot = Remembered { index: self.index, block, buffer, finds: 0 };
+            }
+            buffer
+        }
+    }
+
+    /// Pins and locks a page from the free space map, if it offers one that is really free.
+    fn recycle(&self) -> Option<Buffer> {
+        loop {
+            // SAFETY: an open relation.
+            let block = unsafe { ffi::GetFreeIndexPage(self.rel) };
+            if block == relation::INVALID_BLOCK {
+                return None;
+            }
+            // The map is not logged: it may name any block.
+            if block <= ROOT || !self.exists(block) {
+                continue;
+            }
+            let buffer = self.read(block);
+            // SAFETY: pinned above. Whoever holds the lock has a use for the page, so it is not waited for.
+            if unsafe { ffi::ConditionalLockBuffer(buffer) } {
+                let bytes = self.bytes(buffer);
+                if page::reusable(bytes) && self.is_past(page::deleted_at(bytes)) {
+                    self.note_locked(buffer);
+                    return Some(buffer);
+                }
+                // SAFETY: locked above.
+                unsafe { ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+            }
+            self.unpin(buffer);
+        }
+    }
+
+    /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who finds
+    /// it in the free space map or at the end of the file finds it locked.
+    fn extend(&self) -> Buffer {
+        // SAFETY: an open relation.
+        let buffer = unsafe { relation::add_locked_page(self.rel) };
+        debug_assert!(page::reusable(self.bytes(buffer)), "a new page is all zero");
+        buffer
+    }
+
+    /// The bytes of an exclusively locked page.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn bytes_mut(&self, pin: Buffer) -> &mut PageBytes {
+        // SAFETY: a pinned buffer is a page; the exclusive lock keeps others away.
+        unsafe { &mut *relation::page(pin).cast() }
+    }
+
+    /// Applies the change to its pages, and builds the parts of a generic record, if there is to be one.
+    unsafe fn apply(&self, change: &Change<'_, Buffer>, mut parts: Option<&mut [Part; MOST_BLOCKS]>) {
+        for (index, &pin) in change.blocks().iter().enumerate() {
+            let mut ranges = if parts.is_some() { Ranges::new() } else { Ranges::whole() };
+            // SAFETY: the caller of `commit` holds the exclusive lock.
+            let page = unsafe { self.bytes_mut(pin) };
+            change.apply(index, page, &mut ranges);
+            if let Some(part) = parts.as_deref_mut().map(|parts| &mut parts[index]) {
+                part.whole = ranges.whole_page();
+                part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
+            }
+            // SAFETY: pinned and exclusively locked.
+            unsafe { ffi::MarkBufferDirty(pin) };
+        }
+    }
+
+    /// How the index's changes are logged.
+    #[inline]
+    fn log_kind(&self) -> LogKind {
+        self.log.get().unwrap_or_else(|| {
+            // SAFETY: an open relation. Its meta page is read once.
+            let kind = unsafe { Index::of(self.rel).log };
+            self.log.set(Some(kind));
+            kind
+        })
+    }
+
+    /// Logs the change as a generic record, which is what the server's redo of them takes, without its copying and
+    /// comparing of whole pages.
+    unsafe fn log_generic(&self, change: &Change<'_, Buffer>, parts: &[Part; MOST_BLOCKS]) -> XLogRecPtr {
+        // SAFETY: inside the critical section; the parts stay as they are until the record is inserted.
+        unsafe {
+            ffi::XLogBeginInsert();
+            for (id, (&pin, part)) in (0u8..).zip(change.blocks().iter().zip(parts)) {
+                if part.whole {
+                    ffi::XLogRegisterBuffer(id, pin, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
+                } else {
+                    ffi::XLogRegisterBuffer(id, pin, pg_sys::REGBUF_STANDARD as u8);
+                    ffi::XLogRegisterBufData(id, part.delta.as_ptr().cast(), part.length as u32);
+                }
+            }
+            ffi::XLogInsert(pg_sys::RmgrIds::RM_GENERIC_ID as u8, 0)
+        }
+    }
+}
+
+impl PageStore for PgStore {
+    type Pin = Buffer;
+
+    #[inline]
+    fn pin(&self, block: Block) -> Result<Buffer> {
+        self.pin_likely(block)?.ok_or(Error::Corrupt { block, what: "points beyond the end of the index" })
+    }
+
+    #[inline]
+    fn pin_likely(&self, block: Block) -> Result<Option<Buffer>> {
+        let recalled = self.recall(block);
+        if recalled.is_none() && !self.exists(block) {
+            return Ok(None);
+        }
+        let buffer = recalled.unwrap_or_else(|| self.read(block));
+        if self.locked().iter().any(|slot| slot.get() == buffer) {
+            return Err(Error::Corrupt { block, what: "is linked to where it cannot belong" });
+        }
+        Ok(Some(buffer))
+    }
+
+    #[inline]
+    fn unpin(&self, pin: Buffer) {
+        // SAFETY: pinned, by the trait's contract.
+        unsafe { ffi::ReleaseBuffer(pin) };
+    }
+
+    #[inline]
+    fn block(&self, pin: Buffer) -> Block {
+        // SAFETY: pinned, by the trait's contract.
+        unsafe { ffi::BufferGetBlockNumber(pin) }
+    }
+
+    #[inline]
+    fn lock(&self, pin: Buffer, mode: Mode) {
+        let mode = match mode {
+            Mode::Share => pg_sys::BUFFER_LOCK_SHARE,
+            Mode::Exclusive => pg_sys::BUFFER_LOCK_EXCLUSIVE,
+        };
+        // SAFETY: pinned and not locked, by the trait's contract.
+        unsafe { ffi::LockBuffer(pin, mode as c_int) };
+        self.note_locked(pin);
+    }
+
+    fn lock_cleanup(&self, pin: Buffer) {
+        // SAFETY: pinned once and not locked, by the trait's contract.
+        unsafe { ffi::LockBufferForCleanup(pin) };
+        self.note_locked(pin);
+    }
+
+    #[inline]
+    fn unlock(&self, pin: Buffer) {
+        // SAFETY: locked, by the trait's contract.
+        unsafe { ffi::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+        self.note_unlocked(pin);
+    }
+
+    #[inline(always)]
+    fn bytes(&self, pin: Buffer) -> &PageBytes {
+        // SAFETY: a pinned buffer is a page, and the caller's lock keeps writers away (hint bits apart).
+        unsafe { &*relation::page(pin).cast() }
+    }
+
+    fn allocate(&self) -> Result<Buffer> {
+        Ok(self.recycle().unwrap_or_else(|| {
+            let buffer = self.extend();
+            self.note_locked(buffer);
+            buffer
+        }))
+    }
+
+    fn free(&self, block: Block) {
+        // SAFETY: an open relation.
+        unsafe { ffi::RecordFreeIndexPage(self.rel, block) };
+    }
+
+    fn now(&self) -> u64 {
+        // SAFETY: no arguments.
+        unsafe { ffi::ReadNextFullTransactionId().value }
+    }
+
+    fn is_past(&self, time: u64) -> bool {
+        // Whoever is on the way down the tree and holds locks has a snapshot, or is the only VACUUM.
+        // SAFETY: no relation stands for whichever is looked at longest.
+        time == 0
+            || unsafe { ffi::GlobalVisCheckRemovableFullXid(core::ptr::null_mut(), FullTransactionId { value: time }) }
+    }
+
+    fn block_count(&self) -> Block {
+        // SAFETY: an open relation.
+        let blocks = unsafe { ffi::RelationGetNumberOfBlocksInFork(self.rel, MAIN_FORKNUM) };
+        self.blocks.set(blocks);
+        blocks
+    }
+
+    fn commit(&self, change: &Change<'_, Buffer>) {
+        let parts = SCRATCH.0.get();
+        // SAFETY: the pages are exclusively locked, by the trait's contract; the scratch is this one thread's, and
+        // nothing in here comes back to this function.
+        unsafe {
+            let parts = &mut *parts;
+            let log = relation::needs_wal(self.rel).then(|| self.log_kind());
+            let record = (log == Some(LogKind::Own)).then(|| own_wal::prepare(self.rel, change));
+            // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary one by
+            // nobody.
+            let hot =
+                hot_keys::cache().filter(|_| !relation::is_temporary(self.rel)).map(|cache| (cache, self.build_id()));
+            errors::start_critical_section();
+            if let Some((cache, build_id)) = hot {
+                change.blocks().iter().for_each(|&pin| cache.change(build_id, self.block(pin)));
+            }
+            self.apply(change, (log == Some(LogKind::Generic)).then_some(&mut *parts));
+            let lsn = match (record, log) {
+                (Some(kind), _) => own_wal::insert(change, kind),
+                (None, Some(_)) => self.log_generic(change, parts),
+                // Without a record the LSN advances too: it is how a scan notices that a page changed.
+                (None, None) => ffi::gistGetFakeLSN(self.rel),
+            };
+            for &pin in change.blocks() {
+                relation::set_lsn(relation::page(pin), lsn);
+            }
+            errors::end_critical_section();
+        }
+    }
+
+    fn set_hint(&self, pin: Buffer, offsets: &[u16], mask: u8) {
+        if relation::generic_records_are_compared() && self.log_kind() == LogKind::Generic {
+            return;
+        }
+        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
+            // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
+            let byte = unsafe { AtomicU8::from_ptr(relation::page(pin).add(offset as usize)) };
+            byte.fetch_or(mask, Ordering::Relaxed);
+        }
+        // SAFETY: pinned and at least share-locked, by the trait's contract.
+        unsafe { ffi::MarkBufferDirtyHint(pin, true) };
+    }
+
+    fn lsn(&self, pin: Buffer) -> u64 {
+        // SAFETY: pinned, by the trait's contract. Hint bits may set an LSN under a share lock, hence "atomic".
+        unsafe { ffi::BufferGetLSNAtomic(pin) }
+    }
+
+    #[inline]
+    fn check_interrupts(&self) {
+        errors::check_for_interrupts();
+    }
+
+    fn note_read(&self, pin: Buffer) {
+        if let Asked::Yes(_) = self.stamp.get() {
+            let stamp = hot_keys::cache().map(|cache| cache.stamp(self.build_id(), self.block(pin)));
+            self.stamp.set(Asked::Yes(stamp));
+        }
+        let snapshot = self.snapshot.get();
+        if !snapshot.is_null() {
+            // SAFETY: an open relation, a share-locked page of it and the scan's snapshot.
+            unsafe {
+                ffi::PredicateLockPage(self.rel, self.block(pin), snapshot);
+                relation::test_for_old_snapshot(snapshot, self.rel, self.lsn(pin));
+            }
+        }
+    }
+
+    fn note_split(&self, from: Block, to: Block) {
+        // SAFETY: an open relation.
+        unsafe { ffi::PredicateLockPageSplit(self.rel, from, to) };
+    }
+
+    fn note_merge(&self, from: Block, to: Block) {
+        // SAFETY: an open relation.
+        unsafe { ffi::PredicateLockPageCombine(self.rel, from, to) };
+    }
+
+    fn note_insert(&self, pin: Buffer) {
+        let block = self.block(pin);
+        // SAFETY: an open relation.
+        unsafe {
+            ffi::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), block);
+            index::note_leaf(self.rel, block);
+        }
+    }
+
+    fn find_dead(&self, leaf: Buffer, suspects: &mut [Suspect], search: Search) -> Option<Horizon> {
+        let heap = self.heap;
+        // SAFETY: an open relation and its table, and an exclusively locked leaf.
+        unsafe {
+            // Generic records cannot tell a standby whom they are in the way of.
+            if heap.is_null() || relation::needs_wal(self.rel) && self.log_kind() == LogKind::Generic {
+                return None;
+            }
+            dead::find(self.rel, heap, self.block(leaf), suspects, search)
+        }
+    }
+
+    #[inline]
+    fn seen_leaf(&self, mark: u64) -> Option<Seen<Buffer>> {
+        if options::descent_cache_size() == 0 {
+            descents::forget_all();
+            return None;
+        }
+        self.descents().find(mark)
+    }
+
+    #[inline]
+    fn pin_seen(&self, seen: &Seen<Buffer>) -> Result<Option<Buffer>> {
+        // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
+        unsafe {
+            let is_likely = self.locked().is_empty() && !descents::is_ordinary_turn();
+            if is_likely && ffi::ReadRecentBuffer(relation::locator(self.rel), MAIN_FORKNUM, seen.block, seen.pin) {
+                relation::count_buffer_hit(self.rel);
+                return Ok(Some(seen.pin));
+            }
+        }
+        self.pin_likely(seen.block)
+    }
+
+    fn note_leaf(&self, pin: Buffer, marks: Option<Marks>, stale: Option<&Seen<Buffer>>) {
+        let Some(place) = self.descents.get() else { return };
+        place.learn((self.block(pin), pin), marks, stale.map(|stale| stale.from), || self.block_count());
+    }
+
+    fn likely_leaf(&self) -> Option<Block> {
+        // SAFETY: an open relation.
+        unsafe { index::likely_leaf(self.rel) }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, pin: Buffer, bytes: core::ops::Range<usize>) {
+        // SAFETY: a pinned buffer is a page; the address is only a hint to the hardware.
+        let page = unsafe { relation::page(pin) };
+        for at in bytes.step_by(CACHE_LINE) {
+            simd::prefetch(page.wrapping_add(at));
+        }
+    }
+}
+
+/// Whether the stamp of the page read last is asked for.
+#[derive(Clone, Copy)]
+enum Asked {
+    No,
+    Yes(Option<Stamp>),
+}
+
+/// One page's part of a record.
+struct Part {
+    whole: bool,
+    length: usize,
+    delta: [u8; Ranges::DELTA_SIZE],
+}
+
+/// The parts of the record being built: nothing may allocate in a critical section.
+struct Scratch(UnsafeCell<[Part; MOST_BLOCKS]>);
+
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Scratch {}
+
+static SCRATCH: Scratch =
+    Scratch(UnsafeCell::new([const { Part { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS]));

@@ -1,0 +1,306 @@
+//! What this server process remembers of where leaves are: a descent cache for each index that it uses, in
+//! `fpbtree.descent_cache_size` altogether. All of it is hints (I5).
+
+use core::cell::UnsafeCell;
+
+use fpbtree_engine::cache::descents::{Descents, Found, Marks};
+use fpbtree_engine::cache::hot_keys::Found as HotFound;
+use fpbtree_engine::format::Block;
+use fpbtree_engine::store::Seen;
+use pgrx::pg_sys::{self, Buffer};
+
+use crate::pg::{memory, options};
+
+/// Indexes remembered at a time, and how many of their places one index can have.
+const CACHES: usize = 1024;
+const PLACES: usize = 4;
+/// A cache whose answers are wrong this often is not asked for a while: the marks of such an index's keys say little.
+const PRICE_OF_A_MISS: i32 = 8;
+const MOST_CREDIT: i32 = 64;
+const REST: u32 = 1 << 13;
+/// The cache of hot keys is given more time, as it learns them one by one. It rests longer each time, up to a limit, until
+/// it has earned as much again.
+const ROWS_CREDIT: i32 = 1 << 13;
+const MOST_ROWS_CREDIT: i32 = 2 * ROWS_CREDIT;
+const MOST_ROWS_REST: u32 = 4 * REST;
+/// Of so many finds, one reads the page the ordinary way: only that raises its buffer's usage count.
+const ORDINARY_READ_EVERY: u32 = 64;
+
+/// What happened in an index's cache since it was made or the counts were reset.
+#[derive(Clone, Copy, Default)]
+pub struct Counts {
+    /// Lookups whose leaf was known.
+    pub hits: u64,
+    /// Lookups whose leaf was not known.
+    pub misses: u64,
+    /// Lookups whose leaf was thought to be another.
+    pub stale: u64,
+    /// Times that everything was forgotten for want of memory.
+    pub evictions: u64,
+}
+
+/// An index's cache.
+struct Cache {
+    /// The index: what its pages are known by. 0 is none.
+    build_id: u64,
+    descents: Option<Descents<&'static mut [u8]>>,
+    counts: Counts,
+    /// When it was used last.
+    used: u64,
+    credit: i32,
+    /// Lookups it still rests for.
+    rest: u32,
+    /// The same of the cache of hot keys.
+    rows: Counts,
+    rows_credit: i32,
+    rows_rest: u32,
+    /// How long it rests next.
+    next_rows_rest: u32,
+}
+
+impl Cache {
+    const EMPTY: Cache = Cache {
+        build_id: 0,
+        descents: None,
+        counts: ZERO,
+        used: 0,
+        credit: MOST_CREDIT,
+        rest: 0,
+        rows: ZERO,
+        rows_credit: ROWS_CREDIT,
+        rows_rest: 0,
+        next_rows_rest: REST,
+    };
+
+    /// Bytes of its memory.
+    fn size(&self) -> usize {
+        self.descents.as_ref().map_or(0, |descents| descents.size())
+    }
+
+    fn free(&mut self) {
+        if let Some(descents) = self.descents.take() {
+            // SAFETY: allocated by `allot`, and not used any more.
+            unsafe { memory::free_array(descents.into_memory()) };
+        }
+    }
+}
+
+const ZERO: Counts = Counts { hits: 0, misses: 0, stale: 0, evictions: 0 };
+
+struct Caches {
+    of_indexes: [Cache; CACHES],
+    clock: u64,
+    /// Bytes of all caches.
+    size: usize,
+    /// Drawn from to choose the finds that read the ordinary way.
+    dice: u32,
+}
+
+struct Process(UnsafeCell<Caches>);
+
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Process {}
+
+static PROCESS: Process =
+    Process(UnsafeCell::new(Caches { of_indexes: [Cache::EMPTY; CACHES], clock: 0, size: 0, dice: 1 }));
+
+/// The process's caches, for as long as no other function of this module is called.
+#[allow(clippy::mut_from_ref)]
+fn caches() -> &'static mut Caches {
+    // SAFETY: one thread, and each function here uses what it gets before it returns; what it calls does not come back.
+    unsafe { &mut *PROCESS.0.get() }
+}
+
+/// Which of the caches is an index's, if it still is.
+#[derive(Clone, Copy)]
+pub struct Place {
+    at: usize,
+    build_id: u64,
+}
+
+impl Place {
+    /// The place of the index with this build id; another index's cache may have to go.
+    pub fn of(build_id: u64) -> Place {
+        let caches = caches();
+        caches.clock += 1;
+        caches.shrink(CACHES, options::descent_cache_size());
+        let candidates = (0..PLACES).map(|step| (build_id as usize).wrapping_add(step) % CACHES);
+        let at = candidates.clone().find(|&at| caches.of_indexes[at].build_id == build_id).unwrap_or_else(|| {
+            let at = candidates.min_by_key(|&at| caches.of_indexes[at].used).unwrap_or(0);
+            caches.forget(at);
+            caches.of_indexes[at].build_id = build_id;
+            at
+        });
+        caches.of_indexes[at].used = caches.clock;
+        Place { at, build_id }
+    }
+
+    #[inline]
+    fn cache<'c>(&self, caches: &'c mut Caches) -> Option<&'c mut Cache> {
+        caches.of_indexes.get_mut(self.at).filter(|cache| cache.build_id == self.build_id)
+    }
+
+    /// The leaf that likely has the keys of a mark.
+    #[inline]
+    pub fn find(&self, mark: u64) -> Option<Seen<Buffer>> {
+        let cache = self.cache(caches())?;
+        if cache.rest > 0 {
+            cache.rest -= 1;
+            cache.counts.misses += 1;
+            return None;
+        }
+        let Some(Found { from, leaf }) = cache.descents.as_ref().and_then(|descents| descents.find(mark)) else {
+            cache.counts.misses += 1;
+            return None;
+        };
+        cache.counts.hits += 1;
+        cache.credit = (cache.credit + 1).min(MOST_CREDIT);
+        Some(Seen { from, block: leaf as Block, pin: (leaf >> 32) as Buffer })
+    }
+
+    /// Learns where a leaf is: see [`PageStore::note_leaf`](fpbtree_engine::store::PageStore::note_leaf). `blocks` is how
+    /// many the index has.
+    pub fn learn(
+        &self,
+        (block, buffer): (Block, Buffer),
+        marks: Option<Marks>,
+        stale: Option<u64>,
+        blocks: impl FnOnce() -> Block,
+    ) {
+        let caches = caches();
+        let Some(cache) = self.cache(caches) else { return };
+        if stale.is_some() {
+            cache.counts.hits -= 1;
+            cache.counts.stale += 1;
+            cache.credit -= PRICE_OF_A_MISS;
+            if cache.credit < 0 {
+                (cache.credit, cache.rest) = (MOST_CREDIT, REST);
+            }
+        }
+        if cache.rest > 0 {
+            return;
+        }
+        let leaf = u64::from(block) | u64::from(buffer as u32) << 32;
+        let learn = |cache: &mut Cache| {
+            cache.descents.as_mut().is_some_and(|descents| descents.learn(leaf, marks, stale).is_ok())
+        };
+        if !learn(cache) {
+            caches.make_room(self.at, blocks());
+            learn(&mut caches.of_indexes[self.at]);
+        }
+    }
+
+    /// What the cache of hot keys says of a lookup's key; it is worth the time that so many asked in vain take. It is not
+    /// asked for a while if it knew hardly any. `ask` does not come back to this module.
+    #[inline]
+    pub fn ask_for_rows(&self, worth: i32, ask: impl FnOnce() -> HotFound) -> Option<HotFound> {
+        let cache = self.cache(caches())?;
+        if cache.rows_rest > 0 {
+            cache.rows_rest -= 1;
+            cache.rows.misses += 1;
+            return None;
+        }
+        let found = ask();
+        let (count, credit) = match found {
+            HotFound::Rows(..) => (&mut cache.rows.hits, worth),
+            HotFound::Stale => (&mut cache.rows.stale, -1),
+            HotFound::Unknown => (&mut cache.rows.misses, -1),
+        };
+        *count += 1;
+        cache.rows_credit += credit;
+        if cache.rows_credit < 0 {
+            (cache.rows_credit, cache.rows_rest) = (ROWS_CREDIT, cache.next_rows_rest);
+            cache.next_rows_rest = (2 * cache.next_rows_rest).min(MOST_ROWS_REST);
+        } else if cache.rows_credit > MOST_ROWS_CREDIT {
+            (cache.rows_credit, cache.next_rows_rest) = (MOST_ROWS_CREDIT, REST);
+        }
+        Some(found)
+    }
+
+    /// Notes that a hot key took another's place.
+    pub fn note_rows_evicted(&self) {
+        if let Some(cache) = self.cache(caches()) {
+            cache.rows.evictions += 1;
+        }
+    }
+
+    /// What has happened in the cache of hot keys.
+    pub fn rows_counts(&self) -> Counts {
+        self.cache(caches()).map_or(ZERO, |cache| cache.rows)
+    }
+
+    /// What has happened in the cache, and the bytes it takes.
+    pub fn counts(&self) -> (Counts, usize) {
+        self.cache(caches()).map_or((ZERO, 0), |cache| (cache.counts, cache.size()))
+    }
+
+    /// Counts from zero again.
+    pub fn reset_counts(&self) {
+        if let Some(cache) = self.cache(caches()) {
+            (cache.counts, cache.rows) = (ZERO, ZERO);
+        }
+    }
+}
+
+/// Forgets everything.
+#[inline]
+pub fn forget_all() {
+    caches().shrink(CACHES, 0);
+}
+
+/// Whether a find is to read its page the ordinary way.
+#[inline]
+pub fn is_ordinary_turn() -> bool {
+    let dice = &mut caches().dice;
+    // Marsaglia's xorshift: finds that come round in a circle are each as likely to be chosen.
+    *dice ^= *dice << 13;
+    *dice ^= *dice >> 17;
+    *dice ^= *dice << 5;
+    dice.is_multiple_of(ORDINARY_READ_EVERY)
+}
+
+impl Caches {
+    /// Forgets an index.
+    fn forget(&mut self, at: usize) {
+        self.size -= self.of_indexes[at].size();
+        self.of_indexes[at].free();
+        self.of_indexes[at] = Cache::EMPTY;
+    }
+
+    /// Forgets what was not used for the longest time, until no more than `limit` bytes are in use; one cache stays.
+    fn shrink(&mut self, stays: usize, limit: usize) {
+        while self.size > limit {
+            let others = (0..CACHES).filter(|&other| other != stays && self.of_indexes[other].descents.is_some());
+            let Some(oldest) = others.min_by_key(|&other| self.of_indexes[other].used) else { return };
+            // Scans that are open keep their place, and what else it is for.
+            self.size -= self.of_indexes[oldest].size();
+            self.of_indexes[oldest].free();
+        }
+    }
+
+    /// Gives a cache the memory that an index of so many blocks wants; if it has as much already, or there is none,
+    /// empties it.
+    #[cold]
+    fn make_room(&mut self, at: usize, blocks: Block) {
+        let limit = options::descent_cache_size();
+        let wanted = Descents::<&mut [u8]>::LEAST + blocks as usize * Descents::<&mut [u8]>::BYTES_A_LEAF;
+        let wanted = wanted.min(limit);
+        let size = self.of_indexes[at].size();
+        if let Some(descents) = &mut self.of_indexes[at].descents {
+            self.of_indexes[at].counts.evictions += 1;
+            if size >= wanted {
+                return descents.clear();
+            }
+        }
+        self.size -= size;
+        self.of_indexes[at].free();
+        if wanted < Descents::<&mut [u8]>::LEAST {
+            return;
+        }
+        self.shrink(at, limit - wanted);
+        // SAFETY: lives until `free`; without memory there is no cache.
+        let memory = unsafe { memory::try_zeroed_array(pg_sys::CacheMemoryContext, wanted) };
+        self.of_indexes[at].descents = memory.and_then(|memory| Descents::new(memory).ok());
+        self.size += self.of_indexes[at].size();
+    }
+}

@@ -1,0 +1,379 @@
+//! The indexes' own log: records that say what a change does, for a resource manager that the server knows if the library
+//! is in `shared_preload_libraries` (docs/design.md, 7). Which log an index has is decided when it is built.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::CString;
+
+use fpbtree_engine::format::PageBytes;
+use fpbtree_engine::log::{Change, Horizon, Kind, MOST_BLOCKS, Part};
+use fpbtree_engine::page::{self, LogKind};
+use fpbtree_engine::simd::CACHE_LINE;
+use pgrx::PgSqlErrorCode::{ERRCODE_INDEX_CORRUPTED, ERRCODE_INTERNAL_ERROR, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, BlockNumber, Buffer, DecodedBkpBlock, HotStandbyState, ReadBufferMode, Relation, RmgrData, StringInfo,
+    XLogReaderState, XLogRecPtr, XLogRedoAction,
+};
+
+use crate::pg::errors::Name;
+use crate::pg::relation::FileLocator;
+use crate::pg::relation::INVALID_BUFFER;
+use crate::pg::{errors, ffi, relation};
+
+/// Our resource manager's number: the one for experiments, until one is reserved.
+const MANAGER: u8 = pg_sys::RM_EXPERIMENTAL_ID as u8;
+const NAME: &CStr = c"fpbtree";
+
+/// The kind of a record is in the upper four bits of its info byte; the lower ones are the server's.
+const KIND_SHIFT: u8 = 4;
+
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Makes the resource manager known, if the library is being preloaded: the server takes it at no other time.
+pub fn register() {
+    // SAFETY: a setting of the server's; what is registered is copied, and its functions stay loaded.
+    unsafe {
+        if !pg_sys::process_shared_preload_libraries_in_progress {
+            return;
+        }
+        let mut manager = RmgrData {
+            rm_name: NAME.as_ptr(),
+            rm_redo: Some(redo),
+            rm_desc: Some(desc),
+            rm_identify: Some(identify),
+            rm_mask: Some(mask),
+            ..RmgrData::default()
+        };
+        ffi::RegisterCustomRmgr(MANAGER, &mut manager);
+    }
+    IS_REGISTERED.store(true, Ordering::Relaxed);
+}
+
+/// The log that an index gets that is built now.
+pub fn kind_of_new() -> LogKind {
+    if IS_REGISTERED.load(Ordering::Relaxed) { LogKind::Own } else { LogKind::Generic }
+}
+
+/// The parts of the record being built: nothing may allocate in a critical section.
+struct Parts(UnsafeCell<[Vec<u8>; MOST_BLOCKS]>);
+
+// SAFETY: the server runs one thread.
+unsafe impl Sync for Parts {}
+
+static PARTS: Parts = Parts(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS]));
+
+/// Prepares the record of a change of an index that has our own log, for [`insert`], and says of what kind it is. Raises
+/// an error if the server does not know the resource manager.
+///
+/// # Safety
+/// `rel` is open. May raise.
+pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) -> Kind {
+    if !IS_REGISTERED.load(Ordering::Relaxed) {
+        refuse(rel);
+    }
+    // SAFETY: this one thread's, and nothing in here comes back to this function.
+    let parts = unsafe { &mut *PARTS.0.get() };
+    let kind = change.kind();
+    for (index, part) in parts.iter_mut().enumerate().take(change.blocks().len()) {
+        part.clear();
+        change.encode_part(kind, index, part);
+    }
+    kind
+}
+
+/// Whether changes of an index with this log can be made here.
+pub fn can_write(log: LogKind) -> bool {
+    log != LogKind::Own || IS_REGISTERED.load(Ordering::Relaxed)
+}
+
+#[cold]
+fn refuse(rel: Relation) -> ! {
+    errors::raise(
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format_args!("index \"{}\" cannot be changed: fpbtree is not in \"shared_preload_libraries\"", Name(rel)),
+        Some(format_args!("It was built when fpbtree was, so it is logged by fpbtree's own resource manager.")),
+        Some(format_args!("Add fpbtree to \"shared_preload_libraries\" and restart the server, or REINDEX the index.")),
+    )
+}
+
+/// Writes the record that [`prepare`] prepared, and says where it ends.
+///
+/// # Safety
+/// Inside the critical section in which the change was made; its pages are locked.
+pub unsafe fn insert(change: &Change<'_, Buffer>, kind: Kind) -> XLogRecPtr {
+    // SAFETY: by this function's contract; the parts stay as they are until the record is inserted.
+    unsafe {
+        let parts = &*PARTS.0.get();
+        ffi::XLogBeginInsert();
+        for (index, (&pin, part)) in change.blocks().iter().zip(parts).enumerate() {
+            let flags = match () {
+                () if kind.is_insertion() => pg_sys::REGBUF_STANDARD,
+                () if change.makes_page(index) => pg_sys::REGBUF_WILL_INIT,
+                // Redo has to know what it waits for, even if the record has the whole page besides.
+                () if change.takes_entries_away(index) => pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_KEEP_DATA,
+                () => pg_sys::REGBUF_STANDARD,
+            };
+            ffi::XLogRegisterBuffer(index as u8, pin, flags as u8);
+            ffi::XLogRegisterBufData(index as u8, part.as_ptr().cast(), part.len() as u32);
+        }
+        ffi::XLogInsert(MANAGER, (kind as u8) << KIND_SHIFT)
+    }
+}
+
+/// A record being redone or described.
+#[derive(Clone, Copy)]
+struct Record(*mut XLogReaderState);
+
+impl Record {
+    fn info(self) -> u8 {
+        // SAFETY: the server gives a record that was read.
+        unsafe { (*(*self.0).record).header.xl_info }
+    }
+
+    fn kind(self) -> Option<Kind> {
+        Kind::of(self.info() >> KIND_SHIFT)
+    }
+
+    fn blocks(self) -> u8 {
+        // SAFETY: as above.
+        let last = unsafe { (*(*self.0).record).max_block_id };
+        (last + 1) as u8
+    }
+
+    fn block(self, id: u8) -> &'static DecodedBkpBlock {
+        // SAFETY: as above; there are as many as it says. It lives as long as the record.
+        unsafe { &*(*(*self.0).record).blocks.as_ptr().add(id as usize) }
+    }
+
+    /// Which file a block is in.
+    fn locator(self, id: u8) -> FileLocator {
+        #[cfg(feature = "pg15")]
+        return self.block(id).rnode;
+        #[cfg(not(feature = "pg15"))]
+        return self.block(id).rlocator;
+    }
+
+    /// A block's part as it is in the record. None if the record has the whole page in its place.
+    fn bytes(self, id: u8) -> Option<&'static [u8]> {
+        let mut length = 0;
+        // SAFETY: as above.
+        unsafe {
+            let data = ffi::XLogRecGetBlockData(self.0, id, &mut length);
+            (!data.is_null()).then(|| core::slice::from_raw_parts(data.cast::<u8>(), length))
+        }
+    }
+
+    /// A block's part. None if the record has the whole page in its place, or if it cannot be read.
+    fn part(self, id: u8) -> Option<Part> {
+        Part::decode(self.kind()?, self.bytes(id)?)
+    }
+}
+
+/// `rm_redo`: makes a change again. A page that entries are taken from is waited for until nobody pins it, before
+/// anything else is locked: so that an index-only scan on a standby is done with its copy. An error in recovery ends the
+/// process, so nothing has to be dropped.
+///
+/// It is called for each record, so it does without pgrx's guard, which saves the state of the processor each time: the
+/// server's errors pass, and a panic becomes one here.
+unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
+    let record = Record(record);
+    if std::panic::catch_unwind(|| (foresee(record), redo_record(record))).is_err() {
+        errors::raise(ERRCODE_INTERNAL_ERROR, format_args!("redo of an fpbtree record panicked"), None, None);
+    }
+}
+
+/// How many records before its own a page's first lines are asked for; the node that it is to change, at half of that.
+const FORESEEN: usize = 4;
+/// Bytes at a page's front that redo reads: its header and its in-page root, which says where the nodes are.
+const FRONT: usize = 8 * CACHE_LINE;
+
+/// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages that
+/// it misses, and noted in which buffers the others are.
+fn foresee(record: Record) {
+    // SAFETY: the server's queue, which this process alone reads; records stay in it until they are redone.
+    unsafe {
+        let mut coming = (*(*record.0).record).next;
+        for distance in 1..=FORESEEN {
+            let Some(next) = coming.as_ref() else { return };
+            if next.header.xl_rmid == MANAGER && next.max_block_id == 0 {
+                foresee_block(next.header.xl_info, &*next.blocks.as_ptr(), distance > FORESEEN / 2);
+            }
+            coming = next.next;
+        }
+    }
+}
+
+/// # Safety
+/// A decoded record's block.
+unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
+    if block.prefetch_buffer <= INVALID_BUFFER {
+        return;
+    }
+    if is_far {
+        return relation::expect_page(block.prefetch_buffer, (0..FRONT).step_by(CACHE_LINE));
+    }
+    if let Some(kind) = Kind::of(info >> KIND_SHIFT).filter(|_| block.has_data) {
+        // SAFETY: by this function's contract. Shared buffers are memory always; what is in this one is only a hint.
+        unsafe {
+            let bytes = core::slice::from_raw_parts(block.data.cast::<u8>(), block.data_len.into());
+            Part::foresee(kind, bytes, &*relation::page(block.prefetch_buffer).cast::<PageBytes>());
+        }
+    }
+}
+
+fn redo_record(record: Record) {
+    match record.kind().filter(|kind| kind.is_insertion()) {
+        Some(kind) => redo_insertion(record, kind),
+        None => redo_parts(record),
+    }
+}
+
+/// An insertion has one page, of which nothing is taken away.
+fn redo_insertion(record: Record, kind: Kind) {
+    // SAFETY: the one block of the record, which is redone once.
+    unsafe {
+        let (action, buffer) = open(record, 0, false);
+        if action == XLogRedoAction::BLK_NEEDS_REDO {
+            redo_page(record, 0, buffer, |page| {
+                record.bytes(0).is_some_and(|bytes| Part::redo_insertion(kind, bytes, page))
+            });
+        }
+        release(buffer);
+    }
+}
+
+fn redo_parts(record: Record) {
+    let mut buffers = [INVALID_BUFFER; MOST_BLOCKS];
+    let mut is_done = [false; MOST_BLOCKS];
+    let parts: [Option<Part>; MOST_BLOCKS] = core::array::from_fn(|id| {
+        let id = id as u8;
+        if id < record.blocks() { record.part(id) } else { None }
+    });
+    let kind = record.kind();
+    if let Some(horizon) = parts[0].as_ref().filter(|_| kind == Some(Kind::Delete)).and_then(Part::horizon) {
+        resolve(record, horizon);
+    }
+    // A page that is deleted is empty, and its neighbour keeps what it has.
+    let takes_away = |id: usize| kind != Some(Kind::Unlink) && parts[id].as_ref().is_some_and(Part::takes_entries_away);
+    for waits in [true, false] {
+        for id in (0..record.blocks() as usize).filter(|&id| takes_away(id) == waits) {
+            // SAFETY: a block of the record, which is redone once.
+            unsafe {
+                let (action, buffer) = open(record, id as u8, waits);
+                buffers[id] = buffer;
+                is_done[id] = action != XLogRedoAction::BLK_NEEDS_REDO;
+            }
+        }
+    }
+    for id in (0..record.blocks() as usize).filter(|&id| !is_done[id]) {
+        // SAFETY: pinned and exclusively locked above.
+        unsafe {
+            redo_page(record, id as u8, buffers[id], |page| parts[id].as_ref().is_some_and(|part| part.redo(page)));
+        }
+    }
+    for buffer in buffers {
+        // SAFETY: pinned and locked above.
+        unsafe { release(buffer) };
+    }
+}
+
+/// # Safety
+/// The buffer of a block of the record, which is pinned and exclusively locked.
+unsafe fn redo_page(record: Record, id: u8, buffer: Buffer, redo: impl FnOnce(&mut PageBytes) -> bool) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let page = &mut *relation::page(buffer).cast::<PageBytes>();
+        if !redo(page) {
+            fail(record, id);
+        }
+        relation::set_lsn(page.as_mut_ptr(), (*record.0).EndRecPtr);
+        ffi::MarkBufferDirty(buffer);
+    }
+}
+
+/// # Safety
+/// A buffer that is pinned and locked, or none.
+unsafe fn release(buffer: Buffer) {
+    if buffer != INVALID_BUFFER {
+        // SAFETY: by this function's contract.
+        unsafe { ffi::UnlockReleaseBuffer(buffer) };
+    }
+}
+
+/// Lets no reader of a standby go on that may see rows whose entries are about to be removed.
+fn resolve(record: Record, horizon: Horizon) {
+    // SAFETY: the server's state, and the record that is being redone, of which nothing is locked yet.
+    unsafe {
+        if pg_sys::standbyState >= HotStandbyState::STANDBY_SNAPSHOT_PENDING {
+            ffi::resolve_conflict(horizon.transaction, horizon.is_catalog, record.locator(0));
+        }
+    }
+}
+
+/// Pins and locks a block of a record, and says whether its part has still to be applied.
+unsafe fn open(record: Record, id: u8, waits: bool) -> (XLogRedoAction::Type, Buffer) {
+    let is_made = u32::from(record.block(id).flags) & pg_sys::BKPBLOCK_WILL_INIT != 0;
+    let mode = match (is_made, waits) {
+        (false, _) => ReadBufferMode::RBM_NORMAL,
+        (true, false) => ReadBufferMode::RBM_ZERO_AND_LOCK,
+        (true, true) => ReadBufferMode::RBM_ZERO_AND_CLEANUP_LOCK,
+    };
+    let mut buffer = INVALID_BUFFER;
+    // SAFETY: a block of a record.
+    let action = unsafe { ffi::XLogReadBufferForRedoExtended(record.0, id, mode, waits, &mut buffer) };
+    (action, buffer)
+}
+
+/// Gives up recovery: the record was written of another page than this.
+#[cold]
+unsafe fn fail(record: Record, id: u8) -> ! {
+    let block = record.block(id);
+    #[cfg(feature = "pg15")]
+    let (space, database, file) = (block.rnode.spcNode, block.rnode.dbNode, block.rnode.relNode);
+    #[cfg(not(feature = "pg15"))]
+    let (space, database, file) = (block.rlocator.spcOid, block.rlocator.dbOid, block.rlocator.relNumber);
+    // SAFETY: the record that is being redone.
+    let lsn = unsafe { (*record.0).ReadRecPtr };
+    errors::raise(
+        ERRCODE_INDEX_CORRUPTED,
+        format_args!(
+            "fpbtree's log record at {:X}/{:X} does not fit block {} of relation {}/{}/{}",
+            lsn >> 32,
+            lsn as u32,
+            block.blkno,
+            space,
+            database,
+            file
+        ),
+        None,
+        Some(format_args!("The page is damaged, or was written by another version of fpbtree.")),
+    )
+}
+
+/// `rm_desc`: what `pg_walinspect` shows of a record.
+#[pg_guard]
+unsafe extern "C-unwind" fn desc(text: StringInfo, record: *mut XLogReaderState) {
+    let record = Record(record);
+    let parts = (0..record.blocks()).map(|id| match record.part(id) {
+        Some(part) => format!("{id}: {part}"),
+        None => format!("{id}: page"),
+    });
+    let described = CString::new(parts.collect::<Vec<_>>().join("; ")).unwrap_or_default();
+    // SAFETY: the server's text.
+    unsafe { pg_sys::appendStringInfoString(text, described.as_ptr()) };
+}
+
+/// `rm_identify`: a record's kind.
+#[pg_guard]
+unsafe extern "C-unwind" fn identify(info: u8) -> *const c_char {
+    Kind::of(info >> KIND_SHIFT).map_or(core::ptr::null(), |kind| kind.name().as_ptr())
+}
+
+/// `rm_mask`: makes pages alike that differ in nothing that is logged, for `wal_consistency_checking`.
+#[pg_guard]
+unsafe extern "C-unwind" fn mask(bytes: *mut c_char, _block: BlockNumber) {
+    // SAFETY: the server's copy of a page.
+    page::mask(unsafe { &mut *bytes.cast::<PageBytes>() });
+}

@@ -1,0 +1,110 @@
+//! What a comparison function said last. On the way down a tree the same question is asked again and again: a page's
+//! fences are images of the separators that led to it, and a search comes back to the entries it stopped between.
+
+use core::cell::RefCell;
+use core::cmp::Ordering;
+
+use fpbtree_engine::keys::digits::Buffer;
+
+/// Longest value remembered: copying and finding it must cost less than the function.
+const MOST: usize = 128;
+
+/// Answers about the value that was asked about last: the nearest on either side of it, as a search narrows down to it.
+#[derive(Clone)]
+pub struct Answers(RefCell<Kept>);
+
+#[derive(Clone)]
+struct Kept {
+    column: usize,
+    value: Buffer<MOST>,
+    /// What the value was ordered behind last.
+    before: Buffer<MOST>,
+    /// What the value was ordered before last.
+    behind: Buffer<MOST>,
+}
+
+impl Answers {
+    /// None yet.
+    pub const fn new() -> Answers {
+        let kept = Kept { column: 0, value: Buffer::new(), before: Buffer::new(), behind: Buffer::new() };
+        Answers(RefCell::new(kept))
+    }
+
+    /// How `a`, of `column`, is ordered against `b`, if that is remembered. Neither is empty.
+    #[inline]
+    pub fn find(&self, column: usize, a: &[u8], b: &[u8]) -> Option<Ordering> {
+        let kept = self.0.borrow();
+        let order = match () {
+            () if kept.before.as_slice() == b => Ordering::Greater,
+            () if kept.behind.as_slice() == b => Ordering::Less,
+            () => return None,
+        };
+        (kept.column == column && kept.value.as_slice() == a).then_some(order)
+    }
+
+    /// Remembers an answer.
+    #[inline]
+    pub fn note(&self, column: usize, a: &[u8], b: &[u8], order: Ordering) {
+        if a.len().max(b.len()) > MOST {
+            return;
+        }
+        let mut kept = self.0.borrow_mut();
+        if kept.column != column || kept.value.as_slice() != a {
+            (kept.column, kept.value) = (column, copy(a));
+            kept.before.clear();
+            kept.behind.clear();
+        }
+        match order {
+            Ordering::Greater => kept.before = copy(b),
+            Ordering::Less => kept.behind = copy(b),
+            Ordering::Equal => {}
+        }
+    }
+}
+
+fn copy(bytes: &[u8]) -> Buffer<MOST> {
+    let mut copy = Buffer::new();
+    copy.put(bytes);
+    copy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_are_remembered() {
+        let answers = Answers::new();
+        assert_eq!(answers.find(0, b"m", b"c"), None);
+        for (b, order) in [(b"c", Ordering::Greater), (b"t", Ordering::Less), (b"d", Ordering::Greater)] {
+            answers.note(0, b"m", b, order);
+            assert_eq!(answers.find(0, b"m", b), Some(order));
+        }
+        assert_eq!(answers.find(0, b"m", b"t"), Some(Ordering::Less));
+        assert_eq!(answers.find(0, b"m", b"c"), None);
+        assert_eq!(answers.find(0, b"n", b"d"), None);
+        assert_eq!(answers.find(1, b"m", b"d"), None);
+    }
+
+    #[test]
+    fn another_value_or_column_begins_anew() {
+        let answers = Answers::new();
+        answers.note(0, b"m", b"c", Ordering::Greater);
+        answers.note(0, b"b", b"t", Ordering::Less);
+        assert_eq!(answers.find(0, b"b", b"c"), None);
+        answers.note(1, b"b", b"a", Ordering::Greater);
+        assert_eq!(answers.find(1, b"b", b"t"), None);
+        assert_eq!(answers.find(0, b"b", b"t"), None);
+    }
+
+    #[test]
+    fn long_values_are_not_remembered() {
+        let (answers, long) = (Answers::new(), [b'x'; MOST + 1]);
+        answers.note(0, b"m", b"c", Ordering::Greater);
+        answers.note(0, &long, b"c", Ordering::Less);
+        answers.note(0, b"m", &long, Ordering::Less);
+        assert_eq!(answers.find(0, &long, b"c"), None);
+        assert_eq!(answers.find(0, b"m", &long), None);
+        assert_eq!(answers.find(0, b"m", b"c"), Some(Ordering::Greater));
+    }
+}

@@ -1,0 +1,480 @@
+//! Rows and keys: what the engine's key spaces take of a row, and give back of an entry.
+
+use core::cmp::Ordering;
+
+use fpbtree_engine::format::{Lane, NO_BLOCK, Tail};
+use fpbtree_engine::keys::KeyShape;
+use fpbtree_engine::keys::bytes::{ColumnOrder, LongOrder, LongShape, MOST_KEY, MOST_PARTS, Opened, Room, Stored};
+use fpbtree_engine::keys::digits::Buffer;
+use fpbtree_engine::page::{Entry, Long, Shape};
+use fpbtree_engine::scan::Scannable;
+use fpbtree_engine::tree::Tree;
+use fpbtree_engine::tree::load::Loadable;
+use pgrx::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Relation};
+
+use crate::pg::errors::{Name, Text};
+use crate::pg::{errors, ffi};
+use crate::storage::buffers::PgStore;
+use crate::storage::index::{Index, heap_place};
+use crate::values::codec::{Codec, Extra, Scratch};
+use crate::values::column;
+use crate::values::compare_cache::Answers;
+use crate::values::tuple::Tuple;
+
+/// A key space whose entries are made of rows.
+pub trait Keyed: Loadable + Scannable {
+    /// What is known of the index's columns. Plain memory; it stays where it is while an order borrows from it.
+    type Columns: Clone;
+    /// What makes an entry.
+    type Row;
+
+    /// What is known of the columns of an index.
+    ///
+    /// # Safety
+    /// `rel` is the open index. May raise.
+    unsafe fn columns(rel: Relation) -> Self::Columns;
+
+    /// The same, of an index whose meta page is not there yet.
+    ///
+    /// # Safety
+    /// As [`columns`](Keyed::columns).
+    unsafe fn new_columns(rel: Relation) -> Self::Columns;
+
+    /// How keys are compared beyond what their bytes say.
+    fn order(columns: &Self::Columns) -> Self::Order<'_>;
+
+    /// Room for a row's entry-to-be.
+    fn new_row() -> Self::Row;
+
+    /// Makes a row's entry-to-be, in place: it may be large.
+    ///
+    /// # Safety
+    /// `rel` is the open index, `values` and `nulls` have an element for each of its columns, `tid` is the row's. May
+    /// raise: the caller's frames own no destructors.
+    unsafe fn put_row(
+        columns: &Self::Columns,
+        rel: Relation,
+        values: *const Datum,
+        nulls: *const bool,
+        tid: *const ItemPointerData,
+        row: &mut Self::Row,
+    );
+
+    /// The entry of a row.
+    fn entry(row: &Self::Row) -> Entry<'_, Self>;
+
+    /// The places before and behind all entries with the key of a row, whatever their TIDs.
+    fn around(columns: &Self::Columns, row: &Self::Row, low: &mut Self::Kept, high: &mut Self::Kept);
+
+    /// The place behind all entries with the key of an entry. `None` if the entry is damaged.
+    fn beyond(columns: &Self::Columns, entry: &Entry<'_, Self>, place: &mut Self::Kept) -> Option<()>;
+
+    /// The index tuple of an entry: a value for each column of the index. None if the entry is damaged.
+    ///
+    /// # Safety
+    /// The caller's frames own no destructors: may raise when out of memory.
+    unsafe fn index_tuple(
+        columns: &Self::Columns,
+        entry: &Entry<'_, Self>,
+        tuple: &mut Tuple,
+    ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Whether two entries that compare as equal are the same but for hints, byte by byte. Opaque expressions need not
+    /// be: a whole row that has gained a column comes in other bytes than those kept.
+    fn is_same(columns: &Self::Columns, a: &Entry<'_, Self>, b: &Entry<'_, Self>) -> bool;
+
+    /// The rank that NULLs have in an index of one column on exact lanes.
+    fn ranks(columns: &Self::Columns) -> Option<bool>;
+}
+
+/// Runs the expression with `$keys` naming the key space of that kind of lane.
+macro_rules! with_keys {
+    ($kind:expr, $keys:ident => $run:expr) => {
+        match $kind {
+            fpbtree_engine::format::LaneKind::U32 => {
+                type $keys = u32;
+                $run
+            }
+            fpbtree_engine::format::LaneKind::U64 => {
+                type $keys = u64;
+                $run
+            }
+            fpbtree_engine::format::LaneKind::U128 => {
+                type $keys = u128;
+                $run
+            }
+            fpbtree_engine::format::LaneKind::Prefix | fpbtree_engine::format::LaneKind::PrefixExtra => {
+                type $keys = fpbtree_engine::page::Long;
+                $run
+            }
+        }
+    };
+}
+pub(crate) use with_keys;
+
+/// The tree of an index.
+#[inline(always)]
+pub fn tree<'t, K: Keyed>(store: &'t PgStore, index: &'t Index, columns: &'t K::Columns) -> Tree<'t, PgStore, K> {
+    Tree::ordered(store, &index.geometry, K::order(columns))
+}
+
+/// A row's tail. A heap offset that no heap page of this block size has is refused.
+unsafe fn tail(rel: Relation, rank: bool, negative: bool, tid: *const ItemPointerData) -> Tail {
+    // SAFETY: a valid TID, by the caller's contract.
+    let (block, offset) = unsafe { heap_place(tid) };
+    if offset > Tail::MAX_OFFSET {
+        errors::raise(
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format_args!("row {offset} of block {block} cannot be in index \"{}\"", Name(rel)),
+            Some(format_args!("fpbtree takes {} rows a block at most.", Tail::MAX_OFFSET)),
+            None,
+        );
+    }
+    Tail::new(rank, block, offset, negative)
+}
+
+/// The trait says the same of all exact lanes.
+macro_rules! keyed {
+    ($($lane:ident)*) => {$(
+        impl Keyed for $lane {
+            type Columns = KeyShape;
+            type Row = ($lane, Tail);
+
+            #[inline(always)]
+            unsafe fn columns(rel: Relation) -> KeyShape {
+                // SAFETY: by this function's contract.
+                unsafe { Index::key_shape(rel) }.expect("lanes of this kind are exact")
+            }
+
+            unsafe fn new_columns(rel: Relation) -> KeyShape {
+                // SAFETY: by this function's contract.
+                match unsafe { column::index_shape(rel) } {
+                    (Shape::Exact(shape), _) => shape,
+                    _ => unreachable!("lanes of this kind are exact"),
+                }
+            }
+
+            fn order(_columns: &KeyShape) -> Self::Order<'_> {}
+
+            #[inline(always)]
+            fn new_row() -> ($lane, Tail) {
+                (0, Tail::MIN)
+            }
+
+            unsafe fn put_row(
+                shape: &KeyShape,
+                rel: Relation,
+                values: *const Datum,
+                nulls: *const bool,
+                tid: *const ItemPointerData,
+                row: &mut ($lane, Tail),
+            ) {
+                let columns = shape.columns();
+                // SAFETY: the server gives a value and a null flag for each column; a value that is not NULL is of the
+                // column's type.
+                let image = |c: usize| unsafe { (!*nulls.add(c)).then(|| column::image(columns[c].ty, *values.add(c))) };
+                let packed = if columns.len() == 1 {
+                    shape.pack(&[image(0)])
+                } else {
+                    let mut images = [None; KeyShape::MAX_COLUMNS];
+                    (0..columns.len()).for_each(|c| images[c] = image(c));
+                    shape.pack(&images[..columns.len()])
+                };
+                // SAFETY: by this function's contract.
+                *row = ($lane::from_u128(packed.lane), unsafe { tail(rel, packed.rank, packed.negative, tid) });
+            }
+
+            fn entry(row: &($lane, Tail)) -> Entry<'_, $lane> {
+                Entry { key: row.0, tail: row.1, child: NO_BLOCK }
+            }
+
+            fn around(_shape: &KeyShape, row: &($lane, Tail), low: &mut Self::Kept, high: &mut Self::Kept) {
+                let (lane, rank) = (row.0, row.1.rank());
+                (low.lane, low.tail) = (lane, Tail::first(rank));
+                (high.lane, high.tail) = (lane, Tail::last(rank));
+            }
+
+            fn beyond(_shape: &KeyShape, entry: &Entry<'_, $lane>, place: &mut Self::Kept) -> Option<()> {
+                (place.lane, place.tail) = (entry.key, Tail::last(entry.tail.rank()));
+                Some(())
+            }
+
+            unsafe fn index_tuple(
+                shape: &KeyShape,
+                entry: &Entry<'_, $lane>,
+                tuple: &mut Tuple,
+            ) -> Option<*mut pg_sys::IndexTupleData> {
+                tuple.clear();
+                for (c, column) in shape.columns().iter().enumerate() {
+                    match shape.unpack(entry.key.to_u128(), entry.tail, c) {
+                        None => tuple.put_null(),
+                        // SAFETY: by this function's contract.
+                        Some(image) => unsafe { tuple.put_exact(column.ty, image)? },
+                    }
+                }
+                Some(tuple.form(entry.tail))
+            }
+
+            fn is_same(_shape: &KeyShape, a: &Entry<'_, $lane>, b: &Entry<'_, $lane>) -> bool {
+                a.key == b.key && a.tail.alive() == b.tail.alive()
+            }
+
+            fn ranks(shape: &KeyShape) -> Option<bool> {
+                (shape.columns().len() == 1).then(|| shape.null_rank())
+            }
+        }
+    )*};
+}
+
+keyed!(u32 u64 u128);
+
+/// The columns of an index whose keys are byte strings.
+#[derive(Clone)]
+pub struct LongColumns {
+    shape: LongShape,
+    codecs: [Codec; KeyShape::MAX_COLUMNS],
+    keys: usize,
+    extras: [Option<Extra>; KeyShape::MAX_COLUMNS],
+    all: usize,
+    /// The comparison functions of opaque columns, which the relation cache keeps.
+    functions: [*mut FmgrInfo; KeyShape::MAX_COLUMNS],
+    /// Whether an opaque column is an expression.
+    computes: bool,
+    answers: Answers,
+}
+
+impl LongColumns {
+    /// What the catalogs say of the columns.
+    ///
+    /// # Safety
+    /// `rel` is an open index of ours. May raise.
+    pub unsafe fn new(rel: Relation) -> LongColumns {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let keys = (*(*rel).rd_index).indnkeyatts as usize;
+            let all = (*(*rel).rd_index).indnatts as usize;
+            let mut codecs = [Codec::of(rel, 0); KeyShape::MAX_COLUMNS];
+            let (mut is_opaque, mut computes) = (false, false);
+            for (c, codec) in codecs.iter_mut().enumerate().take(keys) {
+                let found = Codec::of(rel, c);
+                *codec = if is_opaque { found.without_prefix() } else { found };
+                is_opaque |= found.shape.is_opaque();
+                computes |= found.shape.is_opaque() && column::is_expression(rel, c);
+            }
+            let mut extras = [None; KeyShape::MAX_COLUMNS];
+            for (c, extra) in extras.iter_mut().enumerate().take(all).skip(keys) {
+                *extra = Some(Extra::of(rel, c));
+            }
+            let carries = all > keys || codecs[..keys].iter().any(Codec::has_residue);
+            let digits = codecs.map(|codec| codec.shape);
+            let shape = LongShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
+            let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
+            LongColumns { shape, codecs, keys, extras, all, functions, computes, answers: Answers::new() }
+        }
+    }
+
+    /// Looks up the functions that compare opaque columns.
+    ///
+    /// # Safety
+    /// `rel` is the open index. May raise.
+    unsafe fn find_functions(&mut self, rel: Relation) {
+        for c in self.shape.opaque_from()..self.keys {
+            if self.codecs[c].shape.is_opaque() {
+                // SAFETY: by this function's contract; every operator class has an order function.
+                self.functions[c] = unsafe { ffi::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
+            }
+        }
+    }
+
+    /// How keys are made of the columns.
+    pub fn shape(&self) -> &LongShape {
+        &self.shape
+    }
+
+    /// How a key column's values become digits.
+    pub fn codec(&self, column: usize) -> &Codec {
+        &self.codecs[column]
+    }
+}
+
+impl ColumnOrder for LongColumns {
+    fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
+        if a == b {
+            return Ordering::Equal;
+        }
+        self.answers.find(column, a, b).unwrap_or_else(|| {
+            let order = self.ask(column, a, b);
+            self.answers.note(column, a, b, order);
+            order
+        })
+    }
+}
+
+impl LongColumns {
+    /// Calls the operator class's function. May raise.
+    fn ask(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
+        let codec = &self.codecs[column];
+        let (mut first, mut second) = (Scratch::new(), Scratch::new());
+        let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else {
+            return Ordering::Less;
+        };
+        // SAFETY: the operator class's function, on two values of its type.
+        let sign = unsafe { ffi::FunctionCall2Coll(self.functions[column], codec.collation, a, b) }.value() as i32;
+        if codec.shape.descending { 0.cmp(&sign) } else { sign.cmp(&0) }
+    }
+}
+
+/// A row's key and what goes with it.
+pub struct LongRow {
+    digits: Buffer<MOST_KEY>,
+    normal: usize,
+    extra: Buffer<MOST_PARTS>,
+    tail: Tail,
+}
+
+impl LongRow {
+    /// The key's digits.
+    pub fn digits(&self) -> &[u8] {
+        self.digits.as_slice()
+    }
+}
+
+impl Keyed for Long {
+    type Columns = LongColumns;
+    type Row = LongRow;
+
+    unsafe fn columns(rel: Relation) -> LongColumns {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let mut columns = Index::long_columns(rel);
+            columns.find_functions(rel);
+            columns
+        }
+    }
+
+    unsafe fn new_columns(rel: Relation) -> LongColumns {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let mut columns = LongColumns::new(rel);
+            columns.find_functions(rel);
+            columns
+        }
+    }
+
+    fn order(columns: &LongColumns) -> Option<LongOrder<'_>> {
+        columns.shape.is_opaque().then_some(LongOrder { shape: &columns.shape, columns })
+    }
+
+    #[inline(always)]
+    fn new_row() -> LongRow {
+        LongRow { digits: Buffer::new(), normal: 0, extra: Buffer::new(), tail: Tail::MIN }
+    }
+
+    unsafe fn put_row(
+        columns: &LongColumns,
+        rel: Relation,
+        values: *const Datum,
+        nulls: *const bool,
+        tid: *const ItemPointerData,
+        row: &mut LongRow,
+    ) {
+        row.digits.clear();
+        row.extra.clear();
+        let mut rest = Buffer::<MOST_KEY>::new();
+        // SAFETY: by this function's contract.
+        unsafe {
+            for (c, codec) in columns.codecs.iter().enumerate().take(columns.keys) {
+                codec.put(*values.add(c), *nulls.add(c), &mut row.digits, &mut rest);
+            }
+            for (c, extra) in columns.extras.iter().enumerate().take(columns.all) {
+                if let Some(extra) = extra {
+                    extra.put(*values.add(c), *nulls.add(c), &mut rest);
+                }
+            }
+            let parts = columns.shape.parts(row.digits.as_slice());
+            row.normal = parts.normal.len();
+            row.extra.put(parts.marker);
+            row.extra.put(parts.value);
+            row.extra.put(rest.as_slice());
+            let size = row.digits.len() + rest.len();
+            if size > MOST_KEY {
+                refuse_size(rel, size, tid);
+            }
+            row.tail = tail(rel, false, false, tid);
+        }
+    }
+
+    fn entry(row: &LongRow) -> Entry<'_, Long> {
+        let normal = &row.digits.as_slice()[..row.normal];
+        Entry { key: Stored::whole(normal, row.extra.as_slice()), tail: row.tail, child: NO_BLOCK }
+    }
+
+    fn around(columns: &LongColumns, row: &LongRow, low: &mut Self::Kept, high: &mut Self::Kept) {
+        low.place(&columns.shape, row.digits(), false);
+        high.place(&columns.shape, row.digits(), true);
+    }
+
+    fn beyond(columns: &LongColumns, entry: &Entry<'_, Long>, place: &mut Self::Kept) -> Option<()> {
+        let mut room = Room::new();
+        place.place(&columns.shape, columns.shape.join(&entry.key, &mut room)?, true);
+        Some(())
+    }
+
+    #[inline(always)]
+    unsafe fn index_tuple(
+        columns: &LongColumns,
+        entry: &Entry<'_, Long>,
+        tuple: &mut Tuple,
+    ) -> Option<*mut pg_sys::IndexTupleData> {
+        let mut room = Room::new();
+        let Opened { mut normal, mut value, mut rest } = columns.shape.open(&entry.key, &mut room)?;
+        tuple.clear();
+        // SAFETY: by this function's contract.
+        unsafe {
+            for (c, codec) in columns.codecs[..columns.keys].iter().enumerate() {
+                let key = if c < columns.shape.opaque_from() { &mut normal } else { &mut value };
+                codec.get(key, &mut rest, tuple)?;
+            }
+            for extra in columns.extras[columns.keys..columns.all].iter().flatten() {
+                extra.get(&mut rest, tuple)?;
+            }
+        }
+        Some(tuple.form(entry.tail))
+    }
+
+    fn is_same(columns: &LongColumns, a: &Entry<'_, Long>, b: &Entry<'_, Long>) -> bool {
+        let values = |key: &Stored<'_>| if columns.computes { columns.shape.value_length(key.extra) } else { Some(0) };
+        let carries_same = match (values(&a.key), values(&b.key)) {
+            (Some(in_a), Some(in_b)) => a.key.extra.get(in_a..) == b.key.extra.get(in_b..),
+            _ => false,
+        };
+        carries_same && a.key.common(&b.key) == usize::MAX && a.tail.alive() == b.tail.alive()
+    }
+
+    fn ranks(_columns: &LongColumns) -> Option<bool> {
+        None
+    }
+}
+
+#[cold]
+unsafe fn refuse_size(rel: Relation, size: usize, tid: *const ItemPointerData) -> ! {
+    // SAFETY: an open index, and a valid TID.
+    unsafe {
+        let (block, offset) = heap_place(tid);
+        let table = ffi::table_open((*(*rel).rd_index).indrelid, pg_sys::NoLock as i32);
+        let detail =
+            Text::new(format_args!("Index row references tuple ({block},{offset}) in relation \"{}\".", Name(table)));
+        errors::raise_constraint(
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format_args!("index row size {size} exceeds fpbtree maximum {MOST_KEY} for index \"{}\"", Name(rel)),
+            detail.as_c_str().as_ptr(),
+            Some(
+                c"Values larger than 1/5 of a buffer page cannot be indexed.\nConsider a function index of an MD5 hash of \
+                  the value, or use full text indexing.",
+            ),
+            table,
+            rel,
+        )
+    }
+}

@@ -1,0 +1,10 @@
+//! Values of columns: into entries' keys, and back.
+
+pub mod abbreviation;
+pub mod bounds;
+pub mod codec;
+pub mod column;
+pub mod compare_cache;
+pub mod exact;
+pub mod keys;
+pub mod tuple;

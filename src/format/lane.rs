@@ -1,0 +1,242 @@
+//! Lanes, and the full key that orders every entry of an index.
+//!
+//! A *lane* is an unsigned integer whose order is the index order. A [`Tail`] breaks its ties. Together they are the full
+//! [`Key`], which no two entries share.
+
+use core::cmp::Ordering;
+
+use super::tid::{Tail, outside};
+use crate::simd;
+
+/// The width of an index's lanes. The codes are stored on disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum LaneKind {
+    /// 32 bits.
+    U32 = 1,
+    /// 64 bits.
+    U64 = 2,
+    /// 128 bits.
+    U128 = 3,
+    /// 64 bits that are a prefix of the key, or of what distinguishes it in its page.
+    Prefix = 4,
+    /// The same, of entries that have more bytes than those of their keys' normal parts.
+    PrefixExtra = 5,
+}
+
+impl LaneKind {
+    /// Bytes in a lane.
+    pub const fn size(self) -> usize {
+        match self {
+            LaneKind::U32 => 4,
+            LaneKind::U64 | LaneKind::Prefix | LaneKind::PrefixExtra => 8,
+            LaneKind::U128 => 16,
+        }
+    }
+
+    /// The kind stored as `code`, if it is one.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(LaneKind::U32),
+            2 => Some(LaneKind::U64),
+            3 => Some(LaneKind::U128),
+            4 => Some(LaneKind::Prefix),
+            5 => Some(LaneKind::PrefixExtra),
+            _ => None,
+        }
+    }
+
+    /// How the kind is stored.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether lanes are prefixes of keys, rather than keys.
+    pub const fn is_prefix(self) -> bool {
+        matches!(self, LaneKind::Prefix | LaneKind::PrefixExtra)
+    }
+
+    /// The narrowest kind that holds `bits` bits.
+    pub(crate) const fn holding(bits: u32) -> Option<Self> {
+        match bits {
+            0..=32 => Some(LaneKind::U32),
+            33..=64 => Some(LaneKind::U64),
+            65..=128 => Some(LaneKind::U128),
+            _ => None,
+        }
+    }
+}
+
+/// An unsigned integer whose order is the index order: `u32`, `u64` or `u128`, stored in native byte order at any
+/// alignment.
+pub trait Lane: simd::Counted + Copy + Ord + core::fmt::Debug + Default + 'static {
+    /// Which lane this is.
+    const KIND: LaneKind;
+    /// Bytes in a lane.
+    const SIZE: usize;
+    /// The smallest lane.
+    const MIN: Self;
+    /// The largest lane.
+    const MAX: Self;
+
+    /// The smallest key and the largest.
+    fn ends() -> [&'static Key<Self>; 2];
+
+    /// The lane, widened.
+    fn to_u128(self) -> u128;
+
+    /// The low bits of `v`.
+    fn from_u128(v: u128) -> Self;
+
+    /// The lane stored at `bytes[at]`.
+    ///
+    /// # Panics
+    /// If the lane is not inside `bytes`, as indexing a slice does.
+    fn read(bytes: &[u8], at: usize) -> Self;
+
+    /// Stores the lane at `bytes[at]`.
+    ///
+    /// # Panics
+    /// If the lane is not inside `bytes`, as indexing a slice does.
+    fn write(self, bytes: &mut [u8], at: usize);
+
+    /// How many of the `n` lanes stored from `bytes[at]` on are less than `key`. Never reads outside `bytes`: lanes
+    /// that are not inside do not count.
+    #[inline]
+    fn count_less(bytes: &[u8], at: usize, n: usize, key: Self) -> usize {
+        simd::count_less(bytes, at, n, key)
+    }
+
+    /// How many of the `n` lanes stored from `bytes[at]` on are `key` or less. Never reads outside `bytes`: lanes that
+    /// are not inside do not count.
+    #[inline]
+    fn count_less_equal(bytes: &[u8], at: usize, n: usize, key: Self) -> usize {
+        simd::count_less_equal(bytes, at, n, key)
+    }
+}
+
+macro_rules! lane {
+    ($lane:ident, $kind:ident) => {
+        impl Lane for $lane {
+            const KIND: LaneKind = LaneKind::$kind;
+            const SIZE: usize = size_of::<$lane>();
+            const MIN: Self = $lane::MIN;
+            const MAX: Self = $lane::MAX;
+
+            #[inline]
+            fn ends() -> [&'static Key<Self>; 2] {
+                const { [&Key::<$lane>::MIN, &Key::<$lane>::MAX] }
+            }
+
+            #[inline]
+            fn to_u128(self) -> u128 {
+                self as u128
+            }
+
+            #[inline]
+            fn from_u128(v: u128) -> Self {
+                v as $lane
+            }
+
+            #[inline]
+            fn read(bytes: &[u8], at: usize) -> Self {
+                match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+                    Some(stored) => $lane::from_ne_bytes(*stored),
+                    None => outside(at, bytes.len()),
+                }
+            }
+
+            #[inline]
+            fn write(self, bytes: &mut [u8], at: usize) {
+                let len = bytes.len();
+                match bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+                    Some(stored) => *stored = self.to_ne_bytes(),
+                    None => outside(at, len),
+                }
+            }
+        }
+    };
+}
+
+lane!(u32, U32);
+lane!(u64, U64);
+lane!(u128, U128);
+
+/// A full key. Keys are ordered, and equal, by their lane and the position of their tail.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<L> {
+    /// The lane.
+    pub lane: L,
+    /// The tail. Its flags do not count.
+    pub tail: Tail,
+}
+
+impl<L: Lane> Key<L> {
+    /// The smallest key.
+    pub const MIN: Self = Key { lane: L::MIN, tail: Tail::MIN };
+    /// The largest key.
+    pub const MAX: Self = Key { lane: L::MAX, tail: Tail::MAX };
+
+    /// The key of an entry, without the entry's flags.
+    #[inline]
+    pub fn new(lane: L, tail: Tail) -> Self {
+        Key { lane, tail: tail.position() }
+    }
+
+    /// The key with the widest lane, for code that does not know the index's own.
+    #[inline]
+    pub fn erase(self) -> Key<u128> {
+        Key { lane: self.lane.to_u128(), tail: self.tail }
+    }
+
+    /// The key an [`erase`](Self::erase)d one was.
+    #[inline]
+    pub fn of(erased: Key<u128>) -> Self {
+        Key { lane: L::from_u128(erased.lane), tail: erased.tail }
+    }
+
+    /// The smallest key after this one; the largest is its own.
+    #[inline]
+    pub fn successor(self) -> Self {
+        if self.tail < Tail::MAX {
+            return Key::new(self.lane, self.tail.next());
+        }
+        match self.lane.to_u128().checked_add(1) {
+            Some(lane) if self.lane < L::MAX => Key::new(L::from_u128(lane), Tail::MIN),
+            _ => Key::MAX,
+        }
+    }
+
+    /// The largest key before this one.
+    pub fn predecessor(self) -> Option<Self> {
+        if self.tail > Tail::MIN {
+            return Some(Key::new(self.lane, self.tail.previous()));
+        }
+        let lane = self.lane.to_u128().checked_sub(1)?;
+        Some(Key::new(L::from_u128(lane), Tail::MAX))
+    }
+}
+
+impl<L: Ord> Ord for Key<L> {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let positions = || self.tail.position().cmp(&other.tail.position());
+        self.lane.cmp(&other.lane).then_with(positions)
+    }
+}
+
+impl<L: Ord> PartialOrd for Key<L> {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<L: Ord> PartialEq for Key<L> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<L: Ord> Eq for Key<L> {}

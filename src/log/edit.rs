@@ -1,0 +1,130 @@
+//! What can be done to a page, as data: it names slots, and never compares keys (I7).
+
+use crate::format::{Block, Key, PageBytes, Position, Tail};
+
+/// One thing done to one page.
+#[derive(Clone, Copy, Debug)]
+pub enum Edit<'a> {
+    /// A page that nobody uses becomes a copy of another.
+    New(&'a PageBytes),
+    /// A page becomes a copy of another: half of one that is split, and a root that grows.
+    Image(&'a PageBytes),
+    /// An entry is put where there is a free slot.
+    Insert {
+        /// Where.
+        place: Position,
+        /// The key's lane.
+        lane: u128,
+        /// The key's tail, flags included.
+        tail: Tail,
+        /// The child, in an inner page.
+        child: Block,
+        /// What the entry has outside its node.
+        cell: Cell<'a>,
+    },
+    /// An in-page node is split in two.
+    SplitNode {
+        /// The node.
+        node: u8,
+        /// Entries that stay.
+        keep: u8,
+        /// The new node's separator.
+        separator: u128,
+    },
+    /// An in-page node and its right neighbour share their entries evenly.
+    Balance {
+        /// The left node.
+        left: u8,
+    },
+    /// A full in-page node whose entries differ in their tails alone becomes a run.
+    Compact {
+        /// The node.
+        node: u8,
+    },
+    /// So many bytes beside the cells are not to be used before the next repack.
+    Reserve {
+        /// The bytes.
+        bytes: u16,
+    },
+    /// The entries are distributed anew over the page.
+    Repack {
+        /// The bytes of a cell to leave room for.
+        cell: u16,
+    },
+    /// The first entries stay, distributed anew, between the low fence and another high one. On pages of lanes.
+    Halve {
+        /// How many stay.
+        keep: u16,
+        /// The page's new right sibling.
+        right: Block,
+        /// Its new high fence.
+        high: Key<u128>,
+    },
+    /// Entries of one in-page node are removed.
+    Remove {
+        /// The node.
+        node: u8,
+        /// A bit per slot.
+        mask: u64,
+    },
+    /// Entries of many in-page nodes are removed; the nodes in descending order.
+    Purge(&'a [(u8, u64)]),
+    /// What is removed of the page was in the way of nobody but readers as old as this. It does nothing to the page.
+    Conflict(Horizon),
+    /// An inner entry points to another child.
+    SetChild {
+        /// The entry.
+        place: Position,
+        /// Its new child.
+        child: Block,
+    },
+    /// The left sibling changes.
+    SetLeft(Block),
+    /// The right sibling changes.
+    SetRight(Block),
+    /// The low fence changes.
+    SetLow(Key<u128>),
+    /// The page is or is no longer split without its parent knowing.
+    SetIncomplete(bool),
+    /// The page is deleted.
+    Delete {
+        /// When, of an inner page, as the store tells the time; 0 of a leaf.
+        time: u64,
+    },
+}
+
+/// What an entry has outside its node: the bytes of its key behind the lane, and what it carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cell<'a> {
+    /// Nothing.
+    None,
+    /// The same as an entry with an equal key, whose cell begins at this byte.
+    Shared(u16),
+    /// Bytes of its own.
+    New {
+        /// Bytes of the key.
+        rest: &'a [u8],
+        /// Other bytes.
+        extra: &'a [u8],
+    },
+}
+
+impl Cell<'_> {
+    /// Where it begins, if it is there: 0 if there is none.
+    pub(crate) fn at(self) -> Option<u16> {
+        match self {
+            Cell::None => Some(0),
+            Cell::Shared(at) => Some(at),
+            Cell::New { .. } => None,
+        }
+    }
+}
+
+/// How old a reader may be that misses rows whose entries are removed: what a standby waits for or cancels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    /// The last transaction that ended one of the rows.
+    pub transaction: u32,
+    /// The table is a catalog, which logical decoding reads as of the past.
+    pub is_catalog: bool,
+}

@@ -1,0 +1,14 @@
+//! Changes, as data: everything that happens to pages, in records that name slots and never compare keys (I7).
+//!
+//! The forward path and redo apply the same edits, with the functions of [`page`](crate::page).
+
+mod change;
+mod edit;
+mod ranges;
+mod record;
+
+pub use change::{Change, MOST_BLOCKS};
+pub use edit::{Cell, Edit, Horizon};
+pub use ranges::Ranges;
+pub(crate) use record::insertion;
+pub use record::{Decoded, Kind, Part};

@@ -1,0 +1,610 @@
+//! Changes as bytes, for a log: of each page its own part, which names slots and holds no more than it must.
+//!
+//! The format is frozen for each [`Kind`]: another one takes another kind.
+
+use super::change::{MOST_BLOCKS, MOST_EDITS};
+use super::{Cell, Change, Edit, Horizon};
+use crate::format::{Block, Key, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tail};
+use core::fmt;
+
+/// What a record is of, in four bits: they say how its parts are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// One entry, of a lane of up to 4 bytes, where there is a free slot for it.
+    Insert4 = 1,
+    /// The same, of up to 8 bytes.
+    Insert8 = 2,
+    /// The same, of up to 16 bytes.
+    Insert16 = 3,
+    /// Edits that need no other page.
+    Edit = 4,
+    /// A page is split, or the root grows.
+    Split = 5,
+    /// Entries are removed because their rows are gone.
+    Vacuum = 6,
+    /// A page is deleted.
+    Unlink = 7,
+    /// Entries are removed to make room, because nobody can see their rows any more.
+    Delete = 8,
+}
+
+impl Kind {
+    /// The kind with this number.
+    pub fn of(number: u8) -> Option<Kind> {
+        use Kind::*;
+        [Insert4, Insert8, Insert16, Edit, Split, Vacuum, Unlink, Delete].into_iter().find(|&kind| kind as u8 == number)
+    }
+
+    /// What it is called where people read logs.
+    pub fn name(self) -> &'static core::ffi::CStr {
+        match self {
+            Kind::Insert4 | Kind::Insert8 | Kind::Insert16 => c"INSERT",
+            Kind::Edit => c"EDIT",
+            Kind::Split => c"SPLIT",
+            Kind::Vacuum => c"VACUUM",
+            Kind::Unlink => c"UNLINK",
+            Kind::Delete => c"DELETE",
+        }
+    }
+
+    /// Whether it is of one insertion and nothing else, in one page: what most records are of.
+    pub fn is_insertion(self) -> bool {
+        self.lane().is_some()
+    }
+
+    /// Bytes of the lane of a record that is one insertion and says so by its kind.
+    pub(crate) fn lane(self) -> Option<usize> {
+        match self {
+            Kind::Insert4 => Some(4),
+            Kind::Insert8 => Some(8),
+            Kind::Insert16 => Some(16),
+            _ => None,
+        }
+    }
+}
+
+impl<P: Copy> Change<'_, P> {
+    /// What its record is of.
+    pub fn kind(&self) -> Kind {
+        let edits = || self.edits.iter().map(|(_, edit)| edit);
+        if let ([_], [(_, Edit::Insert { lane, child: NO_BLOCK, cell: Cell::None, .. })]) =
+            (self.blocks(), self.edits.as_slice())
+        {
+            return match lane {
+                0..=0xffff_ffff => Kind::Insert4,
+                0..=0xffff_ffff_ffff_ffff => Kind::Insert8,
+                _ => Kind::Insert16,
+            };
+        }
+        let has = |is: fn(&Edit<'_>) -> bool| edits().any(is);
+        match () {
+            () if has(|edit| matches!(edit, Edit::Conflict(_))) => Kind::Delete,
+            () if has(|edit| matches!(edit, Edit::Purge(_))) => Kind::Vacuum,
+            () if has(|edit| matches!(edit, Edit::Delete { .. })) => Kind::Unlink,
+            () if has(|edit| matches!(edit, Edit::New(_) | Edit::Image(_) | Edit::Halve { .. })) => Kind::Split,
+            () => Kind::Edit,
+        }
+    }
+
+    /// Whether the `index`-th page becomes what its part says, whatever it was.
+    pub fn makes_page(&self, index: usize) -> bool {
+        matches!(self.edits(index).next(), Some(Edit::New(_) | Edit::Image(_)))
+    }
+
+    /// Whether the `index`-th page's part [takes entries away](Part::takes_entries_away).
+    pub fn takes_entries_away(&self, index: usize) -> bool {
+        self.edits(index).any(takes_entries_away)
+    }
+
+    /// Appends the `index`-th page's part of the record, which is of this [`kind`](Change::kind), to `out`.
+    pub fn encode_part(&self, kind: Kind, index: usize, out: &mut Vec<u8>) {
+        match (kind.lane(), self.edits.as_slice()) {
+            (Some(size), [(_, Edit::Insert { place, lane, tail, .. })]) => {
+                put_insertion(out, size, *place, *lane, *tail)
+            }
+            _ => self.edits(index).for_each(|edit| put_edit(out, edit)),
+        }
+    }
+
+    /// Appends the whole change to `out`; `block` says which block a page is.
+    pub fn encode(&self, block: impl Fn(P) -> Block, out: &mut Vec<u8>) {
+        out.extend([self.kind() as u8, self.block_count as u8]);
+        for (index, &page) in self.blocks().iter().enumerate() {
+            out.extend(block(page).to_le_bytes());
+            let mut part = Vec::new();
+            self.encode_part(self.kind(), index, &mut part);
+            out.extend((part.len() as u16).to_le_bytes());
+            out.extend(part);
+        }
+    }
+}
+
+fn takes_entries_away(edit: &Edit<'_>) -> bool {
+    matches!(edit, Edit::Image(_) | Edit::Halve { .. } | Edit::Remove { .. } | Edit::Purge(_))
+}
+
+/// The codes of edits, in the lower five bits of their first byte.
+mod code {
+    pub const IMAGE: u8 = 1;
+    pub const INSERT: u8 = 2;
+    pub const SPLIT_NODE: u8 = 3;
+    pub const BALANCE: u8 = 4;
+    pub const REPACK: u8 = 5;
+    pub const REMOVE: u8 = 6;
+    pub const PURGE: u8 = 7;
+    pub const SET_CHILD: u8 = 8;
+    pub const SET_LEFT: u8 = 9;
+    pub const SET_RIGHT: u8 = 10;
+    pub const SET_LOW: u8 = 11;
+    pub const SET_INCOMPLETE: u8 = 12;
+    pub const DELETE: u8 = 13;
+    pub const COMPACT: u8 = 14;
+    pub const HALVE: u8 = 15;
+    pub const NEW: u8 = 16;
+    pub const RESERVE: u8 = 17;
+    pub const CONFLICT: u8 = 18;
+    pub const ALL: u8 = 0x1f;
+    /// An insertion of a downlink.
+    pub const HAS_CHILD: u8 = 0x20;
+    /// An insertion with a cell of its own, or another's.
+    pub const NEW_CELL: u8 = 0x40;
+    pub const SHARED_CELL: u8 = 0x80;
+}
+
+fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
+    match *edit {
+        Edit::New(image) => {
+            out.push(code::NEW);
+            put_image(out, image);
+        }
+        Edit::Image(image) => {
+            out.push(code::IMAGE);
+            put_image(out, image);
+        }
+        Edit::Insert { place, lane, tail, child, cell } => {
+            let has_child = if child == NO_BLOCK { 0 } else { code::HAS_CHILD };
+            let has_cell = match cell {
+                Cell::None => 0,
+                Cell::Shared(_) => code::SHARED_CELL,
+                Cell::New { .. } => code::NEW_CELL,
+            };
+            out.extend([code::INSERT | has_child | has_cell, place.node, place.slot]);
+            put_number(out, lane);
+            put_tail(out, tail);
+            if has_child != 0 {
+                out.extend(child.to_le_bytes());
+            }
+            match cell {
+                Cell::None => {}
+                Cell::Shared(at) => out.extend(at.to_le_bytes()),
+                Cell::New { rest, extra } => {
+                    out.extend((rest.len() as u16).to_le_bytes());
+                    out.extend((extra.len() as u16).to_le_bytes());
+                    out.extend(rest);
+                    out.extend(extra);
+                }
+            }
+        }
+        Edit::SplitNode { node, keep, separator } => {
+            out.extend([code::SPLIT_NODE, node, keep]);
+            put_number(out, separator);
+        }
+        Edit::Balance { left } => out.extend([code::BALANCE, left]),
+        Edit::Compact { node } => out.extend([code::COMPACT, node]),
+        Edit::Reserve { bytes } => {
+            out.push(code::RESERVE);
+            out.extend(bytes.to_le_bytes());
+        }
+        Edit::Repack { cell } => {
+            out.push(code::REPACK);
+            out.extend(cell.to_le_bytes());
+        }
+        Edit::Halve { keep, right, high } => {
+            out.push(code::HALVE);
+            out.extend(keep.to_le_bytes());
+            out.extend(right.to_le_bytes());
+            put_key(out, high);
+        }
+        Edit::Remove { node, mask } => {
+            out.extend([code::REMOVE, node]);
+            put_number(out, mask.into());
+        }
+        Edit::Purge(nodes) => {
+            out.extend([code::PURGE, nodes.len() as u8]);
+            for &(node, mask) in nodes {
+                out.push(node);
+                put_number(out, mask.into());
+            }
+        }
+        Edit::Conflict(Horizon { transaction, is_catalog }) => {
+            out.push(code::CONFLICT);
+            out.extend(transaction.to_le_bytes());
+            out.push(is_catalog.into());
+        }
+        Edit::SetChild { place, child } => {
+            out.extend([code::SET_CHILD, place.node, place.slot]);
+            out.extend(child.to_le_bytes());
+        }
+        Edit::SetLeft(block) => {
+            out.push(code::SET_LEFT);
+            out.extend(block.to_le_bytes());
+        }
+        Edit::SetRight(block) => {
+            out.push(code::SET_RIGHT);
+            out.extend(block.to_le_bytes());
+        }
+        Edit::SetLow(fence) => {
+            out.push(code::SET_LOW);
+            put_key(out, fence);
+        }
+        Edit::SetIncomplete(incomplete) => out.extend([code::SET_INCOMPLETE, u8::from(incomplete)]),
+        Edit::Delete { time } => {
+            out.push(code::DELETE);
+            put_number(out, time.into());
+        }
+    }
+}
+
+/// The place, as many bytes of the lane as this, and the tail.
+#[inline]
+fn put_insertion(out: &mut Vec<u8>, lane_size: usize, place: Position, lane: u128, tail: Tail) {
+    let mut part = [0; 2 + 16 + Tail::SIZE];
+    part[..2].copy_from_slice(&[place.node, place.slot]);
+    part[2..18].copy_from_slice(&lane.to_le_bytes());
+    part[2 + lane_size..][..Tail::SIZE].copy_from_slice(&tail.raw().to_le_bytes()[..Tail::SIZE]);
+    out.extend_from_slice(&part[..2 + lane_size + Tail::SIZE]);
+}
+
+/// As many bytes as the number has, after their count.
+fn put_number(out: &mut Vec<u8>, number: u128) {
+    let length = 16 - number.leading_zeros() as usize / 8;
+    out.push(length as u8);
+    out.extend(&number.to_le_bytes()[..length]);
+}
+
+fn put_tail(out: &mut Vec<u8>, tail: Tail) {
+    out.extend(&tail.raw().to_le_bytes()[..Tail::SIZE]);
+}
+
+fn put_key(out: &mut Vec<u8>, key: Key<u128>) {
+    put_number(out, key.lane);
+    put_tail(out, key.tail);
+}
+
+/// Zeroes in a row that are worth being left out of an image.
+const WORTHWHILE: usize = 8;
+
+/// The bytes of a page that are not zero, in stretches: where each begins, its length and its bytes. It ends with an
+/// empty one.
+fn put_image(out: &mut Vec<u8>, image: &PageBytes) {
+    let mut at = 0;
+    while let Some(start) = next_used(image, at) {
+        let mut end = start;
+        while let Some(next) = used_in_reach(image, end) {
+            end = next + 1;
+        }
+        out.extend((start as u16).to_le_bytes());
+        out.extend(((end - start) as u16).to_le_bytes());
+        out.extend(&image[start..end]);
+        at = end;
+    }
+    out.extend([0; 4]);
+}
+
+/// The first byte from `at` on that is not zero.
+fn next_used(image: &PageBytes, mut at: usize) -> Option<usize> {
+    while !at.is_multiple_of(WORTHWHILE) {
+        if *image.get(at)? != 0 {
+            return Some(at);
+        }
+        at += 1;
+    }
+    let (words, _) = image.as_chunks::<WORTHWHILE>();
+    let word = words[at / WORTHWHILE..].iter().position(|word| *word != [0; WORTHWHILE])?;
+    let place = words[at / WORTHWHILE + word].iter().position(|&byte| byte != 0)?;
+    Some((at / WORTHWHILE + word) * WORTHWHILE + place)
+}
+
+/// The last byte that is not zero of those from `at` on that it is not worthwhile to leave out zeroes before.
+fn used_in_reach(image: &PageBytes, at: usize) -> Option<usize> {
+    let reach = &image[at..];
+    let word = reach.first_chunk().copied().unwrap_or_else(|| {
+        let mut word = [0; WORTHWHILE];
+        word[..reach.len()].copy_from_slice(reach);
+        word
+    });
+    u64::from_le_bytes(word).checked_ilog2().map(|bit| at + bit as usize / 8)
+}
+
+/// What happens to one page, read back from a log. It owns what its edits point to.
+#[derive(Debug)]
+pub struct Part {
+    edits: Vec<OwnedEdit>,
+}
+
+#[derive(Debug)]
+enum OwnedEdit {
+    New(Box<PageBytes>),
+    Image(Box<PageBytes>),
+    Purge(Vec<(u8, u64)>),
+    /// An insertion, and the two parts of its own cell.
+    Insert(Edit<'static>, Vec<u8>, Vec<u8>),
+    Plain(Edit<'static>),
+}
+
+impl OwnedEdit {
+    fn lend(&self) -> Edit<'_> {
+        match self {
+            OwnedEdit::New(image) => Edit::New(image),
+            OwnedEdit::Image(image) => Edit::Image(image),
+            OwnedEdit::Purge(nodes) => Edit::Purge(nodes),
+            OwnedEdit::Plain(edit) => *edit,
+            OwnedEdit::Insert(edit, rest, extra) => match *edit {
+                Edit::Insert { place, lane, tail, child, .. } => {
+                    Edit::Insert { place, lane, tail, child, cell: Cell::New { rest, extra } }
+                }
+                other => other,
+            },
+        }
+    }
+}
+
+impl Part {
+    /// Reads a part of a record of some kind, or `None` if the bytes are not exactly one.
+    pub fn decode(kind: Kind, bytes: &[u8]) -> Option<Part> {
+        if let Some(size) = kind.lane() {
+            return Some(Part { edits: vec![OwnedEdit::Plain(insertion(size, bytes)?)] });
+        }
+        let mut reader = Reader(bytes);
+        let mut edits = Vec::new();
+        while !reader.0.is_empty() {
+            edits.push(reader.edit()?);
+        }
+        (edits.len() <= MOST_EDITS).then_some(Part { edits })
+    }
+
+    /// The edits, in order.
+    pub fn edits(&self) -> impl Iterator<Item = Edit<'_>> {
+        self.edits.iter().map(OwnedEdit::lend)
+    }
+
+    /// The last transaction whose readers may miss what is removed from the page, if that is said.
+    pub fn horizon(&self) -> Option<Horizon> {
+        self.edits().find_map(|edit| if let Edit::Conflict(horizon) = edit { Some(horizon) } else { None })
+    }
+
+    /// Whether entries are removed from the page, or go to another: of those, a scan that pins the page may hold copies,
+    /// which must be of no use to it before their rows' places are used again.
+    pub fn takes_entries_away(&self) -> bool {
+        self.edits().any(|edit| takes_entries_away(&edit))
+    }
+}
+
+/// The one edit of a record that is an insertion of a lane of so many bytes.
+pub(crate) fn insertion(size: usize, bytes: &[u8]) -> Option<Edit<'static>> {
+    let mut reader = Reader(bytes);
+    let (place, lane, tail) = (reader.place()?, reader.bytes_of(size)?, reader.tail()?);
+    reader.0.is_empty().then_some(Edit::Insert { place, lane, tail, child: NO_BLOCK, cell: Cell::None })
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, edit) in self.edits().enumerate() {
+            f.write_str(if number == 0 { "" } else { ", " })?;
+            match edit {
+                Edit::New(_) => f.write_str("new page"),
+                Edit::Image(_) => f.write_str("page rewritten"),
+                Edit::Insert { place, lane, tail, child, cell } => {
+                    write!(f, "insert {}.{} lane {lane:#x} ", place.node, place.slot)?;
+                    match child {
+                        NO_BLOCK => write!(f, "tid ({},{})", tail.block(), tail.offset())?,
+                        child => write!(f, "child {child}")?,
+                    }
+                    match cell {
+                        Cell::None => Ok(()),
+                        Cell::Shared(at) => write!(f, " cell at {at}"),
+                        Cell::New { rest, extra } => write!(f, " cell of {}+{} bytes", rest.len(), extra.len()),
+                    }
+                }
+                Edit::SplitNode { node, keep, .. } => write!(f, "split node {node} at {keep}"),
+                Edit::Balance { left } => write!(f, "balance nodes {left} and {}", u16::from(left) + 1),
+                Edit::Compact { node } => write!(f, "compact node {node}"),
+                Edit::Reserve { bytes } => write!(f, "reserve {bytes} bytes"),
+                Edit::Repack { cell } => write!(f, "repack for {cell} bytes"),
+                Edit::Halve { keep, right, .. } => write!(f, "keep {keep}, right {right}"),
+                Edit::Remove { node, mask } => write!(f, "remove {} of node {node}", mask.count_ones()),
+                Edit::Purge(nodes) => {
+                    let removed: u32 = nodes.iter().map(|(_, mask)| mask.count_ones()).sum();
+                    write!(f, "remove {removed} of {} nodes", nodes.len())
+                }
+                Edit::Conflict(Horizon { transaction: 0, .. }) => f.write_str("dead to everyone"),
+                Edit::Conflict(horizon) => write!(f, "dead since transaction {}", horizon.transaction),
+                Edit::SetChild { place, child } => write!(f, "child of {}.{} is {child}", place.node, place.slot),
+                Edit::SetLeft(block) => write!(f, "left {}", Link(block)),
+                Edit::SetRight(block) => write!(f, "right {}", Link(block)),
+                Edit::SetLow(low) => write!(f, "low {:#x}", low.lane),
+                Edit::SetIncomplete(true) => f.write_str("split begun"),
+                Edit::SetIncomplete(false) => f.write_str("split done"),
+                Edit::Delete { .. } => f.write_str("deleted"),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+/// A sibling, for people.
+struct Link(Block);
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            NO_BLOCK => f.write_str("none"),
+            block => write!(f, "{block}"),
+        }
+    }
+}
+
+/// A change read back from a log. It owns what its edits point to.
+#[derive(Debug)]
+pub struct Decoded {
+    blocks: Vec<Block>,
+    parts: Vec<Part>,
+}
+
+impl Decoded {
+    /// Reads a change, or `None` if the bytes are not exactly one.
+    pub fn decode(bytes: &[u8]) -> Option<Decoded> {
+        let mut reader = Reader(bytes);
+        let (kind, count) = (Kind::of(reader.u8()?)?, reader.u8()? as usize);
+        (1..=MOST_BLOCKS).contains(&count).then_some(())?;
+        (count == 1 || kind.lane().is_none()).then_some(())?;
+        let mut decoded = Decoded { blocks: Vec::new(), parts: Vec::new() };
+        for _ in 0..count {
+            decoded.blocks.push(reader.u32()?);
+            let length = reader.u16()? as usize;
+            decoded.parts.push(Part::decode(kind, reader.slice(length)?)?);
+        }
+        let edits: usize = decoded.parts.iter().map(|part| part.edits.len()).sum();
+        (reader.0.is_empty() && edits <= MOST_EDITS).then_some(decoded)
+    }
+
+    /// The change.
+    pub fn change(&self) -> Change<'_, Block> {
+        let mut change: Option<Change<'_, Block>> = None;
+        for (&block, part) in self.blocks.iter().zip(&self.parts) {
+            let started = change.map_or_else(|| Change::new(block), |change| change.page(block));
+            change = Some(part.edits().fold(started, |change, edit| change.edit(edit)));
+        }
+        change.unwrap_or_else(|| Change::new(0))
+    }
+}
+
+/// Takes numbers off the front of a record.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (front, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*front)
+    }
+
+    fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn bool(&mut self) -> Option<bool> {
+        match self.u8()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    /// A number of so many bytes.
+    fn bytes_of(&mut self, length: usize) -> Option<u128> {
+        let mut bytes = [0; 16];
+        bytes.get_mut(..length)?.copy_from_slice(self.slice(length)?);
+        Some(u128::from_le_bytes(bytes))
+    }
+
+    /// A number after the count of its bytes, of which the last is not zero.
+    fn number(&mut self) -> Option<u128> {
+        let length = self.u8()? as usize;
+        let number = self.bytes_of(length)?;
+        (length == 16 - number.leading_zeros() as usize / 8).then_some(number)
+    }
+
+    /// One of at most 8 bytes.
+    fn word(&mut self) -> Option<u64> {
+        self.number()?.try_into().ok()
+    }
+
+    fn tail(&mut self) -> Option<Tail> {
+        Some(Tail::from_raw(self.bytes_of(Tail::SIZE)? as u64))
+    }
+
+    fn key(&mut self) -> Option<Key<u128>> {
+        Some(Key::new(self.number()?, self.tail()?))
+    }
+
+    fn place(&mut self) -> Option<Position> {
+        Some(Position { node: self.u8()?, slot: self.u8()? })
+    }
+
+    fn image(&mut self) -> Option<Box<PageBytes>> {
+        let mut image = Box::new([0; PAGE_SIZE]);
+        let mut before = 0;
+        loop {
+            let (start, length) = (self.u16()? as usize, self.u16()? as usize);
+            if (start, length) == (0, 0) {
+                return Some(image);
+            }
+            (start >= before && length > 0).then_some(())?;
+            image.get_mut(start..start + length)?.copy_from_slice(self.slice(length)?);
+            before = start + length;
+        }
+    }
+
+    fn insertion(&mut self, flags: u8) -> Option<OwnedEdit> {
+        let (place, lane, tail) = (self.place()?, self.number()?, self.tail()?);
+        let child = if flags & code::HAS_CHILD != 0 { self.u32()? } else { NO_BLOCK };
+        let plain = |cell| Edit::Insert { place, lane, tail, child, cell };
+        match flags & (code::NEW_CELL | code::SHARED_CELL) {
+            0 => Some(OwnedEdit::Plain(plain(Cell::None))),
+            code::SHARED_CELL => Some(OwnedEdit::Plain(plain(Cell::Shared(self.u16()?)))),
+            code::NEW_CELL => {
+                let (rest, extra) = (self.u16()? as usize, self.u16()? as usize);
+                Some(OwnedEdit::Insert(plain(Cell::None), self.slice(rest)?.to_vec(), self.slice(extra)?.to_vec()))
+            }
+            _ => None,
+        }
+    }
+
+    fn edit(&mut self) -> Option<OwnedEdit> {
+        let first = self.u8()?;
+        let (code, flags) = (first & code::ALL, first & !code::ALL);
+        (flags == 0 || code == code::INSERT).then_some(())?;
+        let plain = match code {
+            code::NEW => return self.image().map(OwnedEdit::New),
+            code::IMAGE => return self.image().map(OwnedEdit::Image),
+            code::INSERT => return self.insertion(flags),
+            code::SPLIT_NODE => Edit::SplitNode { node: self.u8()?, keep: self.u8()?, separator: self.number()? },
+            code::BALANCE => Edit::Balance { left: self.u8()? },
+            code::REPACK => Edit::Repack { cell: self.u16()? },
+            code::RESERVE => Edit::Reserve { bytes: self.u16()? },
+            code::REMOVE => Edit::Remove { node: self.u8()?, mask: self.word()? },
+            code::PURGE => {
+                let count = self.u8()?;
+                let nodes = (0..count).map(|_| Some((self.u8()?, self.word()?))).collect::<Option<Vec<_>>>()?;
+                return Some(OwnedEdit::Purge(nodes));
+            }
+            code::SET_CHILD => Edit::SetChild { place: self.place()?, child: self.u32()? },
+            code::SET_LEFT => Edit::SetLeft(self.u32()?),
+            code::SET_RIGHT => Edit::SetRight(self.u32()?),
+            code::SET_LOW => Edit::SetLow(self.key()?),
+            code::SET_INCOMPLETE => Edit::SetIncomplete(self.bool()?),
+            code::CONFLICT => Edit::Conflict(Horizon { transaction: self.u32()?, is_catalog: self.bool()? }),
+            code::DELETE => Edit::Delete { time: self.word()? },
+            code::COMPACT => Edit::Compact { node: self.u8()? },
+            code::HALVE => Edit::Halve { keep: self.u16()?, right: self.u32()?, high: self.key()? },
+            _ => return None,
+        };
+        Some(OwnedEdit::Plain(plain))
+    }
+}

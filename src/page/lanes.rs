@@ -1,0 +1,249 @@
+//! Exact lanes as a key space: a key is its lane, and pages hold it whole.
+
+use super::arrange::Arrangement;
+use super::split::{outward, reach_of_changes};
+use super::*;
+
+impl<L: Lane> KeySpace for L {
+    type Lane = L;
+    type Order<'o> = ();
+    type Key<'k> = Key<L>;
+    type Stored<'a> = L;
+    type Fence<'a> = Key<L>;
+    type Kept = Key<L>;
+
+    const FIRST: Key<L> = Key::MIN;
+    const LAST: Key<L> = Key::MAX;
+
+    #[inline(always)]
+    fn fresh() -> Key<L> {
+        Key::MIN
+    }
+
+    #[inline(always)]
+    fn first() -> &'static Key<L> {
+        L::ends()[0]
+    }
+
+    #[inline(always)]
+    fn last() -> &'static Key<L> {
+        L::ends()[1]
+    }
+
+    fn is_kind(kind: LaneKind) -> bool {
+        kind == L::KIND
+    }
+
+    #[inline(always)]
+    fn lend<'k, 'o: 'k>(kept: &'k Key<L>, (): ()) -> Key<L> {
+        *kept
+    }
+
+    #[inline(always)]
+    fn fence_of(kept: &Key<L>) -> Key<L> {
+        *kept
+    }
+
+    fn downlink(kept: &Key<L>, child: Block) -> Entry<'_, L> {
+        Entry { key: kept.lane, tail: kept.tail, child }
+    }
+
+    #[inline(always)]
+    fn assign(into: &mut Key<L>, from: &Key<L>) {
+        *into = *from;
+    }
+
+    #[inline(always)]
+    fn keep(into: &mut Key<L>, fence: Key<L>) {
+        *into = fence;
+    }
+
+    #[inline(always)]
+    fn keep_key(into: &mut Key<L>, entry: &Entry<'_, L>, (): ()) -> Option<()> {
+        *into = entry.key();
+        Some(())
+    }
+
+    #[inline(always)]
+    fn key_of<'k, 'e: 'k, 'o: 'k>(entry: &Entry<'e, L>, (): ()) -> Key<L> {
+        entry.key()
+    }
+
+    fn shorten<'s, 'l: 's>(entry: Entry<'l, L>) -> Entry<'s, L> {
+        Entry { key: entry.key, tail: entry.tail, child: entry.child }
+    }
+
+    fn is_fence(entry: &Entry<'_, L>, fence: Key<L>) -> bool {
+        entry.key() == fence
+    }
+
+    fn same_fence(a: Key<L>, b: Key<L>) -> bool {
+        a == b
+    }
+
+    #[inline(always)]
+    fn step(kept: &mut Key<L>) {
+        *kept = kept.successor();
+    }
+
+    fn same(a: &Key<L>, b: &Key<L>) -> bool {
+        a == b
+    }
+
+    /// The lane's first bits; where one is to spare, it tells the place before all rows of a key from those among them.
+    #[inline(always)]
+    fn mark(key: Key<L>) -> u64 {
+        let lane = key.lane.to_u128();
+        match L::SIZE {
+            4 => (lane << 1) as u64 | u64::from(key.tail > Tail::MIN),
+            8 => lane as u64,
+            _ => (lane >> 64) as u64,
+        }
+    }
+
+    fn mark_of(fence: Key<L>) -> (u64, bool) {
+        let is_told = L::SIZE <= 8 || fence.lane.to_u128() as u64 == 0;
+        (L::mark(fence), is_told && fence.tail == Tail::MIN)
+    }
+
+    #[inline(always)]
+    fn fence<'a>(page: &Page<'a, L>, side: Side) -> Key<L> {
+        let at = match side {
+            Side::Low => at::LOW,
+            Side::High => at::HIGH,
+        };
+        Key::new(L::read(page.bytes, at), Tail::read(page.bytes, at + at::FENCE_TAIL))
+    }
+
+    #[inline(always)]
+    fn compare_fence(key: Key<L>, page: &Page<'_, L>, side: Side) -> Ordering {
+        key.cmp(&L::fence(page, side))
+    }
+
+    #[inline(always)]
+    fn lane_in(key: Key<L>, _page: &Page<'_, L>) -> core::result::Result<L, Ordering> {
+        Ok(key.lane)
+    }
+
+    #[inline(always)]
+    fn begins_lane(key: Key<L>) -> bool {
+        key.tail == Tail::MIN
+    }
+
+    #[inline(always)]
+    fn compare_tied(key: Key<L>, node: &Node<'_, L>, slot: usize) -> Ordering {
+        key.tail.cmp(&node.tail(slot).position())
+    }
+
+    #[inline(always)]
+    fn compare_head(_key: Key<L>, _run: &Node<'_, L>) -> Ordering {
+        Ordering::Equal
+    }
+
+    #[inline(always)]
+    fn tail(key: Key<L>) -> Tail {
+        key.tail
+    }
+
+    #[inline(always)]
+    fn stored<'a>(node: &Node<'a, L>, slot: usize) -> L {
+        node.lane(slot)
+    }
+
+    fn compare_entry(key: Key<L>, entry: &Entry<'_, L>) -> Ordering {
+        key.cmp(&entry.key())
+    }
+
+    fn parts<'e>(_page: &Page<'_, L>, _place: Position, entry: &Entry<'e, L>) -> (L, Cell<'e>) {
+        (entry.key, Cell::None)
+    }
+
+    fn same_key(a: &L, b: &L) -> bool {
+        a == b
+    }
+
+    /// Where the lane changes, if it does, so that equal keys stay together and a search for a key goes straight to it.
+    fn choose_split(entries: &Joined<'_, L>, aim: Aim, (): (), fence: &mut Key<L>) -> usize {
+        let (page, total, repeats) = (entries.page(), entries.len(), entries.repeats());
+        let middle = (total * aim.left / 100).clamp(1, total - 1);
+        // Runs hold more than other nodes: half of the entries may take more than half of the nodes.
+        let fits = |part: &[bool]| page.layout.holds(part, 0);
+        let sound = |keep: &usize| fits(&repeats[..*keep]) && fits(&repeats[*keep..]);
+        let changes = outward(middle, reach_of_changes(page.level(), total), total).filter(|&place| !repeats[place]);
+        let mut places = changes.chain(aim.parting).chain(outward(middle, total, total));
+        let keep = places.find(sound).unwrap_or(middle);
+        if let Some((last, next)) = entries.around(keep) {
+            *fence = next.fence(page.level(), &last);
+        }
+        keep
+    }
+
+    fn build<'a>(
+        geometry: &Geometry,
+        links: &Links<'_, L>,
+        total: usize,
+        mut entries: impl Iterator<Item = Entry<'a, L>> + Clone,
+    ) -> Option<PageBytes> {
+        let layout = *geometry.layout(links.level);
+        let lanes = entries.clone().take(total).map(|entry| entry.key);
+        let packed = Arrangement::packed(&layout, repeats(lanes))?.beside(&layout, 0)?;
+        let arrangement = if links.is_spread() { packed.spread(&layout, 0, 0) } else { packed };
+        let mut bytes = fenced(geometry, links);
+        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, spot| {
+            if let Some(entry) = entries.next() {
+                entry.key.write(bytes, spot.lane);
+                edit::write_payload(bytes, &layout, spot, entry.tail, entry.child, 0);
+            }
+        });
+        Some(bytes)
+    }
+
+    fn rest(page: &Page<'_, L>, geometry: &Geometry, links: &Links<'_, L>, skip: usize) -> Option<PageBytes> {
+        let arrangement = arrange::part(page.bytes, page.layout, skip..page.entries(), links.is_spread())?;
+        let mut bytes = fenced(geometry, links);
+        arrange::copy_out(&mut bytes, page.layout, &arrangement, page.bytes, skip);
+        Some(bytes)
+    }
+
+    fn halve(keep: usize, right: Block, high: Key<L>) -> Option<Edit<'static>> {
+        Some(Edit::Halve { keep: keep as u16, right, high: high.erase() })
+    }
+
+    fn lower<'e>(
+        _page: &Page<'_, L>,
+        _geometry: &Geometry,
+        low: Key<L>,
+        _left: Block,
+        _image: &'e mut PageBytes,
+    ) -> Option<Edit<'e>> {
+        Some(Edit::SetLow(low.erase()))
+    }
+
+    fn verify_header(page: &Page<'_, L>) -> core::result::Result<(), Flaw> {
+        let gaps = [
+            at::LOW + at::FENCE_TAIL + Tail::SIZE..at::HIGH,
+            at::HIGH + at::FENCE_TAIL + Tail::SIZE..FIRST_LINE * LINE,
+        ];
+        let clean = gaps.into_iter().all(|gap| verify::is_zero(&page.bytes[gap]));
+        verify::ensure(clean, "page header has bytes where it should be empty")
+    }
+
+    fn verify_entry(entry: &Entry<'_, L>, ranks: Option<bool>) -> core::result::Result<(), Flaw> {
+        match ranks {
+            Some(null_rank) => {
+                let extreme = if null_rank { L::MAX } else { L::MIN };
+                let sound = entry.tail.rank() != null_rank || entry.key == extreme;
+                verify::ensure(sound, "NULL entry is not at the end of the order")
+            }
+            None => verify::ensure(!entry.tail.rank(), "entry of several columns has a rank"),
+        }
+    }
+}
+
+/// A page without entries.
+fn fenced<L: Lane>(geometry: &Geometry, links: &Links<'_, L>) -> PageBytes {
+    let mut bytes = edit::new_page(geometry, links);
+    edit::write_fence(&mut bytes, at::LOW, links.low.erase());
+    edit::write_fence(&mut bytes, at::HIGH, links.high.erase());
+    bytes
+}

@@ -1,0 +1,137 @@
+//! Key spaces: what a page needs to know of its keys. Exact lanes are a key space each; [`Long`] is that of byte strings.
+
+use super::*;
+use core::cmp::Ordering;
+use core::fmt::Debug;
+
+/// One of a page's two fences.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Inclusive.
+    Low,
+    /// Exclusive.
+    High,
+}
+
+/// What keys are, and how pages hold and compare them. `u32`, `u64` and `u128` are key spaces, of keys that are lanes.
+pub trait KeySpace: Copy + Debug + Sized + 'static {
+    /// What in-page nodes are searched by.
+    type Lane: Lane;
+    /// How keys are compared beyond what their bytes say.
+    type Order<'o>: Copy + Default;
+    /// A place in key order to be looked for.
+    type Key<'k>: Copy;
+    /// The key of an entry as a page has it, less the tail.
+    type Stored<'a>: Copy + Debug;
+    /// A fence as a page has it.
+    type Fence<'a>: Copy;
+    /// A place with memory of its own.
+    type Kept: Copy + Debug;
+
+    /// Before all keys.
+    const FIRST: Self::Kept;
+    /// Behind all keys.
+    const LAST: Self::Kept;
+
+    /// A kept place to become another: making it costs next to nothing.
+    fn fresh() -> Self::Kept;
+    /// Before all keys.
+    fn first() -> &'static Self::Kept;
+    /// Behind all keys.
+    fn last() -> &'static Self::Kept;
+
+    /// Whether pages of this kind are this key space's.
+    fn is_kind(kind: LaneKind) -> bool;
+    /// A kept place as one to look for.
+    fn lend<'k, 'o: 'k>(kept: &'k Self::Kept, order: Self::Order<'o>) -> Self::Key<'k>;
+    /// A kept place as a fence.
+    fn fence_of(kept: &Self::Kept) -> Self::Fence<'_>;
+    /// A kept place as an inner page's entry.
+    fn downlink(kept: &Self::Kept, child: Block) -> Entry<'_, Self>;
+    /// Copies a place, and no more memory than it uses.
+    fn assign(into: &mut Self::Kept, from: &Self::Kept);
+    /// Keeps a fence.
+    fn keep(into: &mut Self::Kept, fence: Self::Fence<'_>);
+    /// Keeps an entry's key. `None` if the entry is damaged.
+    fn keep_key(into: &mut Self::Kept, entry: &Entry<'_, Self>, order: Self::Order<'_>) -> Option<()>;
+    /// The key of an entry that is in one piece: one that comes from outside a page.
+    fn key_of<'k, 'e: 'k, 'o: 'k>(entry: &Entry<'e, Self>, order: Self::Order<'o>) -> Self::Key<'k>;
+    /// The same entry, for not as long.
+    fn shorten<'s, 'l: 's>(entry: Entry<'l, Self>) -> Entry<'s, Self>;
+    /// Whether an entry's key is a fence, image for image.
+    fn is_fence(entry: &Entry<'_, Self>, fence: Self::Fence<'_>) -> bool;
+    /// Whether two fences are the same.
+    fn same_fence(a: Self::Fence<'_>, b: Self::Fence<'_>) -> bool;
+    /// Takes a kept key to the place right behind it.
+    fn step(kept: &mut Self::Kept);
+    /// Whether two kept places are the same.
+    fn same(a: &Self::Kept, b: &Self::Kept) -> bool;
+
+    /// The mark of a place: where it is in key order, as far as 64 bits tell.
+    fn mark(key: Self::Key<'_>) -> u64;
+    /// The mark of a fence, and whether no place before the fence has the same.
+    fn mark_of(fence: Self::Fence<'_>) -> (u64, bool);
+
+    /// A page's fence.
+    fn fence<'a>(page: &Page<'a, Self>, side: Side) -> Self::Fence<'a>;
+    /// How a place is ordered against a page's fence.
+    fn compare_fence(key: Self::Key<'_>, page: &Page<'_, Self>, side: Side) -> Ordering;
+    /// What the place's lane is in a page; the error is for a place before or behind everything that may be there.
+    fn lane_in(key: Self::Key<'_>, page: &Page<'_, Self>) -> core::result::Result<Self::Lane, Ordering>;
+    /// Whether the place is before all entries of its lane.
+    fn begins_lane(key: Self::Key<'_>) -> bool;
+    /// How the place is ordered against the entry in a slot of a node, where their lanes are the same.
+    fn compare_tied(key: Self::Key<'_>, node: &Node<'_, Self>, slot: usize) -> Ordering;
+    /// How the place is ordered against the entries of a run, where their lanes are the same: equal if it takes tails to
+    /// tell.
+    fn compare_head(key: Self::Key<'_>, run: &Node<'_, Self>) -> Ordering;
+    /// What breaks the place's ties with entries that have the same key.
+    fn tail(key: Self::Key<'_>) -> Tail;
+    /// How the place is ordered against an entry.
+    fn compare_entry(key: Self::Key<'_>, entry: &Entry<'_, Self>) -> Ordering;
+    /// The key of the entry in a slot of a node.
+    fn stored<'a>(node: &Node<'a, Self>, slot: usize) -> Self::Stored<'a>;
+
+    /// What an entry from outside that belongs at `place` has in a page beside its tail: its lane and its cell, which is
+    /// that of an equal entry if one is beside the place.
+    fn parts<'e>(page: &Page<'_, Self>, place: Position, entry: &Entry<'e, Self>) -> (Self::Lane, Cell<'e>);
+    /// How many bytes more the page's cells take when it is repacked because an entry with this cell is put at `place`:
+    /// those of the cell that the entries around it share, if it parts them.
+    fn parted(_page: &Page<'_, Self>, _place: Position, _cell: Cell<'_>) -> usize {
+        0
+    }
+    /// Whether entries of a page have the same key, their tails aside.
+    fn same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
+    /// Where to split a page that is to have these entries, and the fence between the halves: near the place aimed at,
+    /// there where the fence is short.
+    fn choose_split(entries: &Joined<'_, Self>, aim: Aim, order: Self::Order<'_>, fence: &mut Self::Kept) -> usize;
+    /// A new page of these entries; `None` if they do not fit.
+    fn build<'a>(
+        geometry: &Geometry,
+        links: &Links<'_, Self>,
+        total: usize,
+        entries: impl Iterator<Item = Entry<'a, Self>> + Clone,
+    ) -> Option<PageBytes>;
+    /// A new page of a page's entries but for the first `skip`; `None` if it takes [`build`](KeySpace::build).
+    fn rest(page: &Page<'_, Self>, geometry: &Geometry, links: &Links<'_, Self>, skip: usize) -> Option<PageBytes>;
+    /// The edit that leaves a page its first `keep` entries, between its low fence and another high one; `None` if that
+    /// cannot be said but by the page that it makes.
+    fn halve(keep: usize, right: Block, high: Self::Fence<'_>) -> Option<Edit<'static>>;
+    /// The edit that lowers a page's low fence; `None` if the page has no room for that. `image` is memory for it.
+    fn lower<'e>(
+        page: &Page<'_, Self>,
+        geometry: &Geometry,
+        low: Self::Fence<'_>,
+        left: Block,
+        image: &'e mut PageBytes,
+    ) -> Option<Edit<'e>>;
+    /// Whether what a page's searches begin with agrees with its fences, as far as a look at each visit can tell.
+    #[inline]
+    fn is_bounded(_page: &Page<'_, Self>) -> bool {
+        true
+    }
+    /// Checks what is this key space's own in a page's header.
+    fn verify_header(page: &Page<'_, Self>) -> core::result::Result<(), Flaw>;
+    /// Checks one leaf entry by itself.
+    fn verify_entry(entry: &Entry<'_, Self>, ranks: Option<bool>) -> core::result::Result<(), Flaw>;
+}

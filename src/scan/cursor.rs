@@ -1,0 +1,410 @@
+//! The cursor of a scan: pages read one after the other, forward or backward.
+
+use super::batch::{Copied, Matches, Reading, Scannable};
+use super::ranges::{Direction, Range, Wanted};
+use crate::format::{Block, Error, MAX_PAGE_ENTRIES, NO_BLOCK, Position, ROOT, Result, Tail, is_link};
+use crate::page::{KeySpace, Page, Side};
+use crate::store::{Mode, PageStore};
+use crate::tree::Tree;
+
+/// Where a scan is: it has read the matches between `near` and `bound` last, and goes on from `bound`. Plain memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<K: KeySpace> {
+    direction: Direction,
+    /// Whether the scan has come to its end.
+    done: bool,
+    /// Where the page of matches read last began.
+    near: K::Kept,
+    bound: K::Kept,
+    /// The fence between the page read last, `from`, and `link`, the page after it.
+    edge: K::Kept,
+    from: Block,
+    link: Block,
+    /// Whether a range ended where that page does, as its fence alone says.
+    ends_at_edge: bool,
+    lsn: u64,
+    /// Leaves come to since the scan last began or turned, and the one of them that would show that it goes round.
+    reads: u64,
+    seen: Sight,
+}
+
+/// A leaf as a scan found it: which, and its log position then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Sight {
+    block: Block,
+    lsn: u64,
+}
+
+impl Sight {
+    /// Of no leaf.
+    const NONE: Sight = Sight { block: NO_BLOCK, lsn: 0 };
+}
+
+impl<K: Scannable> Cursor<K> {
+    /// At the beginning, or backward at the end.
+    pub fn new(direction: Direction) -> Self {
+        let (near, bound, edge) = (K::FIRST, K::FIRST, K::FIRST);
+        let mut cursor = Cursor {
+            direction,
+            done: false,
+            near,
+            bound,
+            edge,
+            from: NO_BLOCK,
+            link: NO_BLOCK,
+            ends_at_edge: false,
+            lsn: 0,
+            reads: 0,
+            seen: Sight::NONE,
+        };
+        cursor.restart(direction);
+        cursor
+    }
+
+    /// Goes to the beginning, or backward to the end.
+    pub fn restart(&mut self, direction: Direction) {
+        (self.direction, self.done) = (direction, false);
+        (self.link, self.lsn) = (NO_BLOCK, 0);
+        (self.reads, self.seen) = (0, Sight::NONE);
+        K::assign(&mut self.bound, start::<K>(direction));
+        K::assign(&mut self.near, start::<K>(direction));
+    }
+
+    /// Becomes the same as another, which takes no more copying than the keys are long.
+    pub fn copy_from(&mut self, other: &Self) {
+        (self.direction, self.done) = (other.direction, other.done);
+        (self.from, self.link, self.lsn) = (other.from, other.link, other.lsn);
+        (self.reads, self.seen) = (other.reads, other.seen);
+        K::assign(&mut self.near, &other.near);
+        K::assign(&mut self.bound, &other.bound);
+        K::assign(&mut self.edge, &other.edge);
+    }
+
+    /// Which way the cursor goes.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Turns the scan round. The next page of matches is the one on the other side of those read last (none of them
+    /// again); after a read that found none, the ones at the end the scan came to. Turning twice changes nothing.
+    pub fn turn(&mut self) {
+        self.direction = self.direction.opposite();
+        core::mem::swap(&mut self.near, &mut self.bound);
+        (self.link, self.done) = (NO_BLOCK, false);
+        (self.reads, self.seen) = (0, Sight::NONE);
+    }
+
+    /// The place all matches on this side of which have been read.
+    pub fn bound(&self) -> &K::Kept {
+        &self.bound
+    }
+
+    /// Whether the scan has come to its end: there is nothing to read on.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The log position of the page read last, at the time.
+    pub fn lsn(&self) -> u64 {
+        self.lsn
+    }
+
+    /// Reads on to the next page with matches. They are in `out` then, and the page is returned, pinned; `None` at the
+    /// end of the scan. Nothing stays locked. `skip_dead` leaves out entries known to be dead to everyone.
+    pub fn read_page<S: PageStore>(
+        &mut self,
+        tree: Tree<'_, S, K>,
+        wanted: &impl Wanted<K>,
+        skip_dead: bool,
+        out: &mut Matches<K>,
+    ) -> Result<Option<S::Pin>> {
+        out.clear();
+        let reading = Reading { skip_dead, null_rank: wanted.null_rank() };
+        K::assign(&mut self.near, &self.bound);
+        let mut range = Range::fresh();
+        while !self.done {
+            if !self.next_range(wanted, &mut range) {
+                break;
+            }
+            let pin = self.go_on(tree, &range)?;
+            tree.store().note_read(pin);
+            if self.goes_round(tree.store(), pin) {
+                let block = tree.store().block(pin);
+                return Err(Error::Corrupt { block, what: "scan comes to a page again: keys are out of order" });
+            }
+            let page = tree.page(pin)?;
+            out.keys.begin(&page, wanted.wants_keys());
+            (self.from, self.ends_at_edge) = (tree.store().block(pin), false);
+            let is_placed = page.is_placed() && (self.from != ROOT || page.is_alone());
+            let sound = is_placed
+                && K::is_bounded(&page)
+                && match self.direction {
+                    Direction::Forward => self.collect_forward(tree, &page, wanted, &mut range, reading, out),
+                    Direction::Backward => self.collect_backward(tree, &page, wanted, &mut range, reading, out),
+                };
+            if !sound {
+                let block = tree.store().block(pin);
+                return Err(Error::Corrupt { block, what: "entries are out of order, or are no entries" });
+            }
+            self.lsn = tree.store().lsn(pin);
+            tree.store().unlock(pin);
+            if self.ends_at_edge && is_link(self.link) {
+                // Nothing on the page is beyond what is wanted: its fence alone says that the next page has none of it.
+                self.check_edge(tree)?;
+            }
+            if !out.is_empty() {
+                return Ok(Some(pin));
+            }
+            tree.store().unpin(pin);
+            tree.store().check_interrupts();
+        }
+        self.end();
+        Ok(None)
+    }
+
+    /// Counts a leaf that the scan has come to, and says whether it is the one kept in mind, and nobody has changed that
+    /// since. It is that only where keys are ordered in another way than when they were inserted, and then again and again:
+    /// a scan leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again has been
+    /// changed, so a scan may be as slow as it likes. Brent's way to find a circle: another leaf is kept in mind after
+    /// twice as many each time, so that a circle of whatever length is soon gone through with one of its own in mind.
+    fn goes_round<S: PageStore>(&mut self, store: &S, pin: S::Pin) -> bool {
+        self.reads += 1;
+        if self.reads <= FEW_LEAVES {
+            return false;
+        }
+        let here = Sight { block: store.block(pin), lsn: store.lsn(pin) };
+        if here == self.seen {
+            return true;
+        }
+        if self.reads.is_power_of_two() {
+            self.seen = here;
+        }
+        false
+    }
+
+    /// Whether the scan came to its end on the only leaf that it came to: what it wanted is, and would be, nowhere else.
+    #[inline]
+    pub fn is_over_on_one_leaf(&self) -> bool {
+        self.done && self.reads == 1
+    }
+
+    /// Comes to the end of the scan.
+    #[inline]
+    pub fn end(&mut self) {
+        self.done = true;
+        K::assign(&mut self.bound, start::<K>(self.direction.opposite()));
+    }
+
+    fn next_range(&self, wanted: &impl Wanted<K>, range: &mut Range<K>) -> bool {
+        match self.direction {
+            Direction::Forward => wanted.at_or_after(&self.bound, range),
+            Direction::Backward => wanted.before(&self.bound, range),
+        }
+    }
+
+    /// Checks that the page after the one read last begins where that one ends.
+    fn check_edge<S: PageStore>(&self, tree: Tree<'_, S, K>) -> Result<()> {
+        match self.direction {
+            Direction::Forward => tree.check_joint(self.from, self.link),
+            Direction::Backward => tree.check_joint(self.link, self.from),
+        }
+    }
+
+    /// The leaf where a range begins (backward: ends): the next one along if that is where it must be.
+    fn go_on<S: PageStore>(&self, tree: Tree<'_, S, K>, range: &Range<K>) -> Result<S::Pin> {
+        let order = tree.order();
+        let edge = K::lend(&self.edge, order);
+        let place = if self.direction == Direction::Forward { &range.first } else { &range.after };
+        if !is_link(self.link) || !K::same(place, &self.edge) {
+            return self.go_to(tree, place);
+        }
+        let pin = match self.direction {
+            Direction::Forward => tree.leaf_for_via(self.link, edge)?,
+            Direction::Backward => tree.leaf_before_via(self.link, edge)?,
+        };
+        if self.is_next(&tree.page(pin)?, tree.store().block(pin)) {
+            return Ok(pin);
+        }
+        // The pages have changed since, or one of them is not the one that was there.
+        tree.release(pin);
+        self.check_edge(tree)?;
+        self.go_to(tree, place)
+    }
+
+    /// The leaf where a range begins (backward: ends), by descent.
+    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, K>, place: &K::Kept) -> Result<S::Pin> {
+        match self.direction {
+            Direction::Forward => tree.leaf_for(K::lend(place, tree.order())),
+            Direction::Backward => tree.leaf_before(K::lend(place, tree.order())),
+        }
+    }
+
+    /// Whether a leaf is the one after the one read last, and the two agree about it.
+    fn is_next(&self, page: &Page<'_, K>, block: Block) -> bool {
+        let (back, fence) = match self.direction {
+            Direction::Forward => (page.left(), page.low()),
+            Direction::Backward => (page.right(), page.high()),
+        };
+        block == self.link && back == self.from && K::same_fence(fence, K::fence_of(&self.edge))
+    }
+
+    fn collect_forward<S>(
+        &mut self,
+        tree: Tree<'_, S, K>,
+        page: &Page<'_, K>,
+        wanted: &impl Wanted<K>,
+        range: &mut Range<K>,
+        reading: Reading,
+        out: &mut Matches<K>,
+    ) -> bool
+    where
+        S: PageStore,
+    {
+        let order = tree.order();
+        let (mut sound, mut is_last, mut turns) = (true, false, 0);
+        K::keep(&mut self.edge, page.high());
+        self.link = page.right();
+        loop {
+            turns += 1;
+            sound &= turns < MOST_TURNS;
+            let first = K::lend(&range.first, order);
+            let from = page.lower_bound(first);
+            sound &= page.is_between(from, first);
+            let Some(entry) = page.entry(from) else {
+                K::assign(&mut self.bound, &self.edge);
+                self.ends_at_edge |= turns > 1;
+                break;
+            };
+            let after = K::lend(&range.after, order);
+            let more = if K::compare_entry(after, &entry).is_le() {
+                // Nothing in this range: on to the range that the next key there is may be in.
+                sound &= K::keep_key(&mut self.bound, &entry, order).is_some();
+                wanted.at_or_after(&self.bound, range)
+            } else {
+                // Often one entry matches; then the page's end is not looked at.
+                let to = match page.next_if_from(from, after) {
+                    Some(to) => to,
+                    None if page.is_beyond(after) => {
+                        sound &= out.append(page, from, page.end(), reading);
+                        K::assign(&mut self.bound, &self.edge);
+                        self.ends_at_edge = K::same(&range.after, &self.edge);
+                        break;
+                    }
+                    None => {
+                        let to = page.lower_bound(after);
+                        sound &= page.is_between(to, after);
+                        self.ends_at_edge = to == page.end();
+                        to
+                    }
+                };
+                sound &= from < to && out.append(page, from, to, reading);
+                K::assign(&mut self.bound, &range.after);
+                !wanted.is_one_range() && wanted.at_or_after(&self.bound, range)
+            };
+            if !more || !sound {
+                is_last = true;
+                break;
+            }
+            if page.is_beyond(K::lend(&range.first, order)) {
+                K::assign(&mut self.bound, &range.first);
+                break;
+            }
+        }
+        if is_last || !is_link(self.link) && page.is_beyond(K::lend(&self.bound, order)) {
+            self.end();
+        }
+        sound
+    }
+
+    fn collect_backward<S>(
+        &mut self,
+        tree: Tree<'_, S, K>,
+        page: &Page<'_, K>,
+        wanted: &impl Wanted<K>,
+        range: &mut Range<K>,
+        reading: Reading,
+        out: &mut Matches<K>,
+    ) -> bool
+    where
+        S: PageStore,
+    {
+        let order = tree.order();
+        let (mut sound, mut is_last, mut turns) = (true, false, 0);
+        K::keep(&mut self.edge, page.low());
+        self.link = page.left();
+        let starts_below = |place: &K::Kept| K::compare_fence(K::lend(place, order), page, Side::Low).is_le();
+        loop {
+            turns += 1;
+            sound &= turns < MOST_TURNS;
+            let after = K::lend(&range.after, order);
+            let to = page.lower_bound(after);
+            sound &= page.is_between(to, after);
+            let Some(entry) = page.previous(to).and_then(|last| page.entry(last)) else {
+                K::assign(&mut self.bound, &self.edge);
+                self.ends_at_edge |= turns > 1;
+                break;
+            };
+            let first = K::lend(&range.first, order);
+            let more = if K::compare_entry(first, &entry).is_gt() {
+                sound &= K::keep_key(&mut self.bound, &entry, order).is_some();
+                K::step(&mut self.bound);
+                wanted.before(&self.bound, range)
+            } else {
+                let begin = out.len();
+                let from = if page.is_below(first) {
+                    Position::FIRST
+                } else {
+                    let from = page.lower_bound(first);
+                    sound &= page.is_between(from, first);
+                    from
+                };
+                self.ends_at_edge = from == Position::FIRST && !starts_below(&range.first);
+                sound &= from < to && out.append(page, from, to, reading);
+                out.reverse_from(begin);
+                if starts_below(&range.first) {
+                    K::assign(&mut self.bound, &self.edge);
+                    self.ends_at_edge |= K::same(&range.first, &self.edge);
+                    break;
+                }
+                K::assign(&mut self.bound, &range.first);
+                wanted.before(&self.bound, range)
+            };
+            if !more || !sound {
+                is_last = true;
+                break;
+            }
+            if starts_below(&range.after) {
+                K::assign(&mut self.bound, &range.after);
+                break;
+            }
+        }
+        if is_last || !is_link(self.link) && starts_below(&self.bound) {
+            self.end();
+        }
+        sound
+    }
+}
+
+/// Leaves that a scan comes to before it is asked whether it goes round: most come to fewer.
+const FEW_LEAVES: u64 = 32;
+
+/// Steps from range to range within a page, at most: each gets past an entry, or to one.
+const MOST_TURNS: usize = 2 * MAX_PAGE_ENTRIES + 2;
+
+/// Where a scan that goes this way begins.
+fn start<K: KeySpace>(direction: Direction) -> &'static K::Kept {
+    match direction {
+        Direction::Forward => K::first(),
+        Direction::Backward => K::last(),
+    }
+}
+
+/// Marks matches dead in their page, if that is as it was when they were read: a hint for later scans (I6). The page is
+/// pinned and not locked, before and after.
+pub fn kill<S: PageStore>(store: &S, pin: S::Pin, lsn: u64, places: &[u16]) {
+    store.lock(pin, Mode::Share);
+    if store.lsn(pin) == lsn {
+        store.set_hint(pin, places, Tail::DEAD);
+    }
+    store.unlock(pin);
+}

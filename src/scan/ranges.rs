@@ -1,0 +1,107 @@
+//! What a scan looks for: ranges of keys, and which way it goes through them.
+
+use crate::page::KeySpace;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending in index order.
+    Forward,
+    /// Descending.
+    Backward,
+}
+
+impl Direction {
+    pub(super) fn opposite(self) -> Self {
+        match self {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
+        }
+    }
+}
+
+/// A range of keys in which every key is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<K: KeySpace> {
+    /// The place it begins at.
+    pub first: K::Kept,
+    /// The place it ends before.
+    pub after: K::Kept,
+}
+
+impl<K: KeySpace> Range<K> {
+    /// A range to become another.
+    #[inline(always)]
+    pub fn fresh() -> Self {
+        Range { first: K::fresh(), after: K::fresh() }
+    }
+}
+
+/// What a scan looks for: ranges of keys, asked for one after the other. `out` is the answer where it is `true`; it may
+/// be written to where it is not. Neither keeps what it is given.
+pub trait Wanted<K: KeySpace> {
+    /// The first range of wanted keys that begins at or after a place, or what is left from the place on of the one it
+    /// is in.
+    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool;
+    /// The last range of wanted keys that ends at or before a place, or what is left before the place of the one it is in.
+    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool;
+    /// Whether all that is wanted is one range: there is no other behind one that was found.
+    fn is_one_range(&self) -> bool {
+        false
+    }
+    /// The rank that only NULLs have, in an index of one column on exact lanes; else one that no entry has.
+    fn null_rank(&self) -> bool;
+    /// Whether the keys of matches are wanted, not only where their rows are.
+    fn wants_keys(&self) -> bool;
+}
+
+/// All keys.
+#[derive(Clone, Copy)]
+pub struct Everything;
+
+impl<K: KeySpace> Wanted<K> for Everything {
+    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+        K::assign(&mut out.first, place);
+        K::assign(&mut out.after, K::last());
+        !K::same(place, K::last())
+    }
+
+    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+        K::assign(&mut out.first, K::first());
+        K::assign(&mut out.after, place);
+        !K::same(place, K::first())
+    }
+
+    fn null_rank(&self) -> bool {
+        true
+    }
+
+    fn wants_keys(&self) -> bool {
+        false
+    }
+}
+
+/// The same keys as another scan's, when only where their rows are is wanted.
+pub struct RowsOf<'w, W>(pub &'w W);
+
+impl<K: KeySpace, W: Wanted<K>> Wanted<K> for RowsOf<'_, W> {
+    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+        self.0.at_or_after(place, out)
+    }
+
+    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+        self.0.before(place, out)
+    }
+
+    fn is_one_range(&self) -> bool {
+        self.0.is_one_range()
+    }
+
+    fn null_rank(&self) -> bool {
+        self.0.null_rank()
+    }
+
+    fn wants_keys(&self) -> bool {
+        false
+    }
+}

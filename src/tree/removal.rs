@@ -1,0 +1,153 @@
+//! Removal of entries whose rows are gone: those that VACUUM names, and those found when an insertion needs their room.
+
+use super::Tree;
+use crate::format::{MAX_PAGE_ENTRIES, MAX_PAGE_NODES, Position, Result, Tail};
+use crate::log::{Change, Edit};
+use crate::page::{KeySpace, Page};
+use crate::store::{PageStore, Search, Suspect};
+
+/// Of how many entries of a page that versions of rows fill one has to be dead: fewer would be looked for again at once.
+const WORTHWHILE: usize = 24;
+
+/// A set of a page's entries to remove: nodes in descending order, a bit per slot.
+pub(super) struct Purge {
+    nodes: [(u8, u64); MAX_PAGE_NODES],
+    count: usize,
+}
+
+impl Purge {
+    /// The entries of a page that are to be removed.
+    pub(super) fn of<K: KeySpace>(page: &Page<'_, K>, mut is_dead: impl FnMut(Position, Tail) -> bool) -> Purge {
+        let mut purge = Purge { nodes: [(0, 0); MAX_PAGE_NODES], count: 0 };
+        for number in (0..page.nodes()).rev() {
+            let node = page.node(number);
+            let mut bit = |slot: usize| {
+                let place = Position { node: number as u8, slot: slot as u8 };
+                u64::from(is_dead(place, node.tail(slot))) << slot
+            };
+            let mask = (0..node.len()).fold(0, |mask, slot| mask | bit(slot));
+            if mask != 0 {
+                purge.nodes[purge.count] = (number as u8, mask);
+                purge.count += 1;
+            }
+        }
+        purge
+    }
+
+    /// The edit that removes them.
+    pub(super) fn edit(&self) -> Edit<'_> {
+        Edit::Purge(&self.nodes[..self.count])
+    }
+
+    /// How many there are.
+    pub(super) fn removed(&self) -> usize {
+        self.nodes[..self.count].iter().map(|(_, mask)| mask.count_ones() as usize).sum()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// Some of a page's entries, in key order.
+struct Suspects {
+    all: [Suspect; MAX_PAGE_ENTRIES],
+    count: usize,
+}
+
+impl Suspects {
+    fn of<K: KeySpace>(page: &Page<'_, K>, may_be_dead: impl Fn(&Suspect) -> bool) -> Suspects {
+        let nobody = Suspect { place: Position::FIRST, tail: Tail::MIN, has_twin: false, is_dead: false };
+        let mut suspects = Suspects { all: [nobody; MAX_PAGE_ENTRIES], count: 0 };
+        let mut before = None;
+        for number in 0..page.nodes() {
+            let node = page.node(number);
+            for slot in 0..node.len() {
+                let key = node.stored(slot);
+                let has_twin = before.is_some_and(|before| K::same_key(&before, &key));
+                before = Some(key);
+                let place = Position { node: number as u8, slot: slot as u8 };
+                suspects.add(Suspect { place, tail: node.tail(slot), has_twin, is_dead: false }, &may_be_dead);
+            }
+        }
+        suspects
+    }
+
+    fn add(&mut self, suspect: Suspect, may_be_dead: impl Fn(&Suspect) -> bool) {
+        if suspect.has_twin && self.count > 0 {
+            self.all[self.count - 1].has_twin = true;
+        }
+        if may_be_dead(&suspect) && self.count < MAX_PAGE_ENTRIES {
+            self.all[self.count] = suspect;
+            self.count += 1;
+        }
+    }
+
+    fn all(&mut self) -> &mut [Suspect] {
+        &mut self.all[..self.count]
+    }
+
+    fn is_dead(&self, place: Position) -> bool {
+        let all = &self.all[..self.count];
+        all.binary_search_by_key(&place, |suspect| suspect.place).is_ok_and(|at| all[at].is_dead)
+    }
+}
+
+impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+    /// Removes entries of an exclusively locked leaf that scans and unique checks marked dead, and what else of their
+    /// table's pages is dead (nbtree's `_bt_simpledel_pass`). Whether there were any. The lock stays.
+    pub(super) fn remove_marked(&self, pin: S::Pin) -> Result<bool> {
+        let page = self.page(pin)?;
+        if !is_leaf(&page) || !has_marked(&page) {
+            return Ok(false);
+        }
+        let mut rows = [0; MAX_PAGE_ENTRIES];
+        let mut count = 0;
+        for (row, tail) in rows.iter_mut().zip(tails(&page).filter(|tail| tail.dead())) {
+            *row = tail.block();
+            count += 1;
+        }
+        let rows = &mut rows[..count];
+        rows.sort_unstable();
+        let suspects = Suspects::of(&page, |suspect| rows.binary_search(&suspect.tail.block()).is_ok());
+        self.remove_dead(pin, suspects, Search::Marked)
+    }
+
+    /// Removes old versions of rows from an exclusively locked leaf that they fill (nbtree's `_bt_bottomupdel_pass`).
+    /// Whether there were any. The lock stays.
+    pub(super) fn remove_versions(&self, pin: S::Pin) -> Result<bool> {
+        let page = self.page(pin)?;
+        if !is_leaf(&page) {
+            return Ok(false);
+        }
+        let suspects = Suspects::of(&page, |_| true);
+        self.remove_dead(pin, suspects, Search::Versions(page.entries().div_ceil(WORTHWHILE)))
+    }
+
+    /// Removes the suspects that are dead. Whether there were any.
+    fn remove_dead(&self, pin: S::Pin, mut suspects: Suspects, search: Search) -> Result<bool> {
+        let Some(horizon) = self.store.find_dead(pin, suspects.all(), search) else {
+            return Ok(false);
+        };
+        let purge = Purge::of(&self.page(pin)?, |place, _| suspects.is_dead(place));
+        if !purge.is_empty() {
+            self.store.commit(&Change::new(pin).edit(Edit::Conflict(horizon)).edit(purge.edit()));
+        }
+        Ok(!purge.is_empty())
+    }
+}
+
+fn is_leaf<K: KeySpace>(page: &Page<'_, K>) -> bool {
+    page.level() == 0
+}
+
+fn tails<K: KeySpace>(page: &Page<'_, K>) -> impl Iterator<Item = Tail> {
+    (0..page.nodes()).flat_map(move |number| {
+        let node = page.node(number);
+        (0..node.len()).map(move |slot| node.tail(slot))
+    })
+}
+
+fn has_marked<K: KeySpace>(page: &Page<'_, K>) -> bool {
+    tails(page).any(|tail| tail.dead())
+}
