@@ -4,11 +4,11 @@ mod common;
 
 use common::bytes::*;
 use common::check_leaves;
-use fpbtree_engine::format::{PAGE_SIZE, Tail};
+use fpbtree_engine::format::{PAGE_SIZE, Tid};
 use fpbtree_engine::keys::bytes::MOST_KEY;
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::page::{Long, Page};
-use fpbtree_engine::scan::{Cursor, Direction, Interval, LongSelection, Matches};
+use fpbtree_engine::page::{Bytes, Page};
+use fpbtree_engine::scan::{BytesSelection, Cursor, Direction, Interval, Matches};
 use fpbtree_engine::store::PageStore;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -21,11 +21,11 @@ fn column(kind: DigitKind) -> DigitShape {
 }
 
 /// A bed of random taste: small pages and short keys, or those an index gets.
-fn random_bed(random: &mut StdRng) -> LongBed {
+fn random_bed(random: &mut StdRng) -> BytesBed {
     let is_small = random.random_ratio(2, 3);
     let taste = Taste::random(random, if is_small { SMALL_KEY } else { MOST_KEY });
-    let carries = taste.shape.has_extra();
-    LongBed::new(taste, if is_small { small(carries) } else { normal(carries) }, ROOM)
+    let carries = taste.shape.has_payload();
+    BytesBed::new(taste, if is_small { small(carries) } else { normal(carries) }, ROOM)
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn rows_come_and_go() {
             }
             bed.check();
             let (salt, percent) = (random.random::<u64>(), [30, 95, 100, 5][wave]);
-            bed.vacuum(|tail| {
-                (tail.position().raw() ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < percent * (1 << 32) / 100
+            bed.vacuum(|tid| {
+                (tid.position().raw() ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < percent * (1 << 32) / 100
             });
             bed.check();
         }
@@ -76,19 +76,19 @@ fn loads_of_every_fill() {
         let mut random = StdRng::seed_from_u64(2000 + seed);
         let is_small = random.random_ratio(1, 2);
         let taste = Taste::random(&mut random, if is_small { SMALL_KEY } else { MOST_KEY });
-        let carries = taste.shape.has_extra();
+        let carries = taste.shape.has_payload();
         let geometry = if is_small { small(carries) } else { normal(carries) };
         let count = [0, 1, 2, 3, 20, 300, 3000][random.random_range(0..7)];
         let rows: Vec<Row> = (0..count).map(|number| taste.random_row(&mut random, number)).collect();
         let fill = [10, 50, 70, 90, 100][random.random_range(0..5)];
-        let mut bed = LongBed::loaded(taste, geometry, fill, rows, ROOM);
+        let mut bed = BytesBed::loaded(taste, geometry, fill, rows, ROOM);
         bed.check();
         assert_eq!(bed.tree().census().unwrap().free_pages, 0);
         for number in 0..random.random_range(0..500) {
             let row = bed.taste.random_row(&mut random, 1_000_000 + number);
             bed.insert(row);
         }
-        bed.vacuum(|tail| tail.block().is_multiple_of(2));
+        bed.vacuum(|tid| tid.block().is_multiple_of(2));
         bed.check();
     }
 }
@@ -110,14 +110,14 @@ fn the_longest_keys_fit() {
                 bytes[random.random_range(0..length)] = random.random_range(1..=255);
                 rows.push(taste.row(vec![Value::Bytes(bytes)], number));
             }
-            let carries = taste.shape.has_extra();
-            LongBed::loaded(taste.clone(), normal(carries), 90, rows.clone(), 0).check();
-            let mut bed = LongBed::new(taste, normal(carries), ROOM);
+            let carries = taste.shape.has_payload();
+            BytesBed::loaded(taste.clone(), normal(carries), 90, rows.clone(), 0).check();
+            let mut bed = BytesBed::new(taste, normal(carries), ROOM);
             for row in shuffled(&mut random, rows) {
                 bed.insert(row);
             }
             bed.check();
-            bed.vacuum(|tail| tail.offset() % 3 > 0);
+            bed.vacuum(|tid| tid.offset() % 3 > 0);
             bed.check();
         }
     }
@@ -137,7 +137,7 @@ fn rows_that_part_others() {
     ] {
         let taste = Taste::new(vec![column(kind)], carried, MOST_KEY, &[], 1);
         let row = |letter: u8, number| taste.row(vec![Value::Bytes(vec![letter; length])], number);
-        let mut bed = LongBed::new(taste.clone(), normal(true), ROOM);
+        let mut bed = BytesBed::new(taste.clone(), normal(true), ROOM);
         for number in 0..100 {
             bed.insert(row(b'm', 3 * number + 2));
         }
@@ -151,8 +151,8 @@ fn rows_that_part_others() {
 /// What an index takes for each entry when it was loaded.
 fn bytes_an_entry(taste: Taste, rows: Vec<Row>) -> f64 {
     let count = rows.len() as f64;
-    let carries = taste.shape.has_extra();
-    let bed = LongBed::loaded(taste, normal(carries), 90, rows, 10);
+    let carries = taste.shape.has_payload();
+    let bed = BytesBed::loaded(taste, normal(carries), 90, rows, 10);
     bed.check();
     f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / count
 }
@@ -195,14 +195,14 @@ fn conditions_select_what_a_filter_does() {
             let mut expected: Vec<_> = rows.iter().filter(|row| bed.taste.holds(&wishes, row)).collect();
             bed.taste.with_selection(&wishes, |selection| {
                 let context = || format!("seed {seed}: {:?} {wishes:?}", bed.taste.columns);
-                let tails = |rows: &[&Row]| rows.iter().map(|row| row.tail).collect::<Vec<_>>();
-                assert!(scan(&bed, selection, Direction::Forward) == tails(&expected), "{}", context());
+                let tids = |rows: &[&Row]| rows.iter().map(|row| row.tid).collect::<Vec<_>>();
+                assert!(scan(&bed, selection, Direction::Forward) == tids(&expected), "{}", context());
                 expected.reverse();
-                assert!(scan(&bed, selection, Direction::Backward) == tails(&expected), "backward, {}", context());
+                assert!(scan(&bed, selection, Direction::Backward) == tids(&expected), "backward, {}", context());
                 check_leaves(bed.tree(), selection, Direction::Forward);
                 check_leaves(bed.tree(), selection, Direction::Backward);
                 let keys: Vec<_> =
-                    expected.iter().map(|row| (row.digits.clone(), row.extra.clone(), row.tail)).collect();
+                    expected.iter().map(|row| (row.digits.clone(), row.payload.clone(), row.tid)).collect();
                 assert!(scan_keys(&bed, selection, Direction::Backward) == keys, "keys, {}", context());
             });
         }
@@ -217,14 +217,14 @@ fn few_keys_and_many_rows() {
         let mut random = StdRng::seed_from_u64(8000 + seed);
         let is_small = seed % 3 == 0;
         let taste = Taste::random(&mut random, if is_small { SMALL_KEY } else { 600 }).repeating(&mut random);
-        let carries = taste.shape.has_extra();
+        let carries = taste.shape.has_payload();
         let geometry = if is_small { small(carries) } else { normal(carries) };
         let mut rows: Vec<Row> = (0..8000).map(|number| taste.random_row(&mut random, number)).collect();
         if seed % 4 < 2 {
             rows = shuffled(&mut random, rows);
         }
         let inserted = rows.split_off([1000, 7000][seed as usize / 2 % 2]);
-        let mut bed = LongBed::loaded(taste, geometry, 90, rows, ROOM);
+        let mut bed = BytesBed::loaded(taste, geometry, 90, rows, ROOM);
         bed.check();
         for row in inserted {
             bed.insert(row);
@@ -234,11 +234,11 @@ fn few_keys_and_many_rows() {
         let all: Vec<Row> = bed.model.values().cloned().collect();
         for _ in 0..3 {
             let percent = [10, 90, 99][random.random_range(0..3)];
-            let tails = all.iter().map(|row| row.tail.raw());
-            let doomed: HashSet<u64> = tails.filter(|_| random.random_ratio(percent, 100)).collect();
-            bed.vacuum(|tail| doomed.contains(&tail.position().raw()));
+            let tids = all.iter().map(|row| row.tid.raw());
+            let doomed: HashSet<u64> = tids.filter(|_| random.random_ratio(percent, 100)).collect();
+            bed.vacuum(|tid| doomed.contains(&tid.position().raw()));
             bed.check();
-            for row in all.iter().filter(|row| doomed.contains(&row.tail.raw())) {
+            for row in all.iter().filter(|row| doomed.contains(&row.tid.raw())) {
                 if !bed.model.contains_key(&row.place(&bed.taste.columns)) && random.random_ratio(1, 3) {
                     bed.insert(row.clone());
                 }
@@ -253,27 +253,27 @@ fn few_keys_and_many_rows() {
 }
 
 /// How many in-page nodes of the leaves are runs.
-fn runs(bed: &LongBed) -> usize {
+fn runs(bed: &BytesBed) -> usize {
     let pages = (1..bed.store.block_count()).map(|block| bed.store.copy(block));
-    pages.map(|page| Page::<Long>::open(&page, &bed.meta.geometry, 1).map_or(0, |page| page.runs())).sum()
+    pages.map(|page| Page::<Bytes>::open(&page, &bed.meta.geometry, 1).map_or(0, |page| page.runs())).sum()
 }
 
 /// Scans in either direction find the rows of each key.
-fn finds_every_key(bed: &LongBed) {
+fn finds_every_key(bed: &BytesBed) {
     let mut rows: Vec<&Row> = bed.model.values().collect();
     rows.dedup_by_key(|row| row.place(&bed.taste.columns).0);
     for row in rows {
         let digits = |c: usize| digit_of(bed.taste.columns.0[c], &row.values[c]);
         let digits: Vec<Vec<u8>> = (0..row.values.len()).map(digits).collect();
         let points: Vec<_> = digits.iter().map(|digit| [Interval::point(digit)]).collect();
-        let mut selection = LongSelection::new(&bed.taste.shape, bed.taste.order());
+        let mut selection = BytesSelection::new(&bed.taste.shape, bed.taste.order());
         for (c, point) in points.iter().enumerate() {
             selection.set(c, point);
         }
         let key = row.place(&bed.taste.columns).0;
         let from = (key.clone(), 0);
         let equal = bed.model.range(from..).take_while(|(place, _)| place.0 == key);
-        let mut expected: Vec<Tail> = equal.map(|(_, row)| row.tail).collect();
+        let mut expected: Vec<Tid> = equal.map(|(_, row)| row.tid).collect();
         assert!(scan(bed, &selection, Direction::Forward) == expected);
         expected.reverse();
         assert!(scan(bed, &selection, Direction::Backward) == expected);
@@ -296,7 +296,7 @@ fn scans_and_turns_survive_changes_between_pages() {
 
 /// Rows that pass have odd offsets.
 fn stays(row: &Row) -> bool {
-    !row.tail.offset().is_multiple_of(3)
+    !row.tid.offset().is_multiple_of(3)
 }
 
 /// Walks to and fro through what a selection finds. The rows that stay come in order, each when its turn is.
@@ -313,15 +313,15 @@ fn walk(seed: u64, changes: bool) {
         if round == 0 {
             wishes.fill(None);
         }
-        let possible: Vec<_> = all.iter().filter(|row| bed.taste.holds(&wishes, row)).map(|row| row.tail).collect();
+        let possible: Vec<_> = all.iter().filter(|row| bed.taste.holds(&wishes, row)).map(|row| row.tid).collect();
         let stable: Vec<_> = all
             .iter()
             .filter(|row| (!changes || stays(row)) && bed.model.contains_key(&row.place(&bed.taste.columns)))
             .filter(|row| bed.taste.holds(&wishes, row))
-            .map(|row| row.tail)
+            .map(|row| row.tid)
             .collect();
         let mut matches = Box::new(Matches::new());
-        let mut cursor = Cursor::<Long>::new(if random.random() { Direction::Forward } else { Direction::Backward });
+        let mut cursor = Cursor::<Bytes>::new(if random.random() { Direction::Forward } else { Direction::Backward });
         let start = if cursor.direction() == Direction::Forward { 0 } else { stable.len() };
         // The stable rows read last, as a range of their indexes.
         let (mut from, mut to) = (start, start);
@@ -340,13 +340,13 @@ fn walk(seed: u64, changes: bool) {
                 bed.store.unpin(pin);
             }
             assert!(bed.store.is_quiet());
-            let mut found = matches.tails().to_vec();
+            let mut found = matches.tids().to_vec();
             let is_end = found.is_empty();
             if cursor.direction() == Direction::Backward {
                 found.reverse();
             }
-            assert!(found.iter().all(|tail| possible.contains(tail)), "seed {seed}: an unwanted row");
-            found.retain(|tail| stable.contains(tail));
+            assert!(found.iter().all(|tid| possible.contains(tid)), "seed {seed}: an unwanted row");
+            found.retain(|tid| stable.contains(tid));
             (from, to) = match cursor.direction() {
                 Direction::Forward => (to, to + found.len()),
                 Direction::Backward => (from - found.len().min(from), from),
@@ -363,10 +363,10 @@ fn walk(seed: u64, changes: bool) {
 }
 
 /// Rows that need not stay come and go, new leaves with them.
-fn change(random: &mut StdRng, bed: &mut LongBed, all: &[Row]) {
+fn change(random: &mut StdRng, bed: &mut BytesBed, all: &[Row]) {
     if random.random_ratio(1, 3) {
         let part = random.random_range(0..5);
-        bed.vacuum(|tail| tail.offset() % 3 == 0 && u32::from(tail.offset()) % 5 != part);
+        bed.vacuum(|tid| tid.offset() % 3 == 0 && u32::from(tid.offset()) % 5 != part);
     } else {
         for row in all.iter().filter(|row| !stays(row)) {
             if random.random_ratio(1, 4) && !bed.model.contains_key(&row.place(&bed.taste.columns)) {

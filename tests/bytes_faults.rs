@@ -4,14 +4,14 @@ mod common;
 
 use common::bytes::*;
 use common::memory_to_ask;
-use fpbtree_engine::format::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tail};
-use fpbtree_engine::keys::bytes::{Kept, MOST_KEY};
+use fpbtree_engine::format::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid};
+use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
 use fpbtree_engine::log::{Cell, Change, Decoded, Edit, Ranges};
-use fpbtree_engine::page::{Entry, KeySpace, Long, Meta, Page};
-use fpbtree_engine::scan::{Cursor, Direction, LongSelection, Matches};
+use fpbtree_engine::page::{Bytes, Entry, KeySpace, Meta, Page};
+use fpbtree_engine::scan::{BytesSelection, Cursor, Direction, Matches};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::{Form, MemoryStore};
-use fpbtree_engine::tree::{Inquest, Tree};
+use fpbtree_engine::tree::{DeadTids, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -26,16 +26,16 @@ struct Moment {
 }
 
 /// Insertions and removals, and what the tree held between them.
-fn history(random: &mut StdRng, taste: Taste, operations: u64) -> (LongBed, Vec<Moment>) {
-    let carries = taste.shape.has_extra();
-    let mut bed = LongBed::with(taste, small(carries), |pages| MemoryStore::logging(pages, 900));
+fn history(random: &mut StdRng, taste: Taste, operations: u64) -> (BytesBed, Vec<Moment>) {
+    let carries = taste.shape.has_payload();
+    let mut bed = BytesBed::with(taste, small(carries), |pages| MemoryStore::logging(pages, 900));
     let mut moments = vec![Moment { lsn: 0, rows: BTreeMap::new() }];
     for number in 0..operations {
         if random.random_ratio(1, 25) {
-            let rows: Vec<Tail> = bed.model.values().map(|row| row.tail).collect();
+            let rows: Vec<Tid> = bed.model.values().map(|row| row.tid).collect();
             let from = random.random_range(0..=rows.len());
             let doomed = &rows[from..(from + random.random_range(0..60)).min(rows.len())];
-            bed.vacuum(|tail| doomed.contains(&tail.position()));
+            bed.vacuum(|tid| doomed.contains(&tid.position()));
         } else {
             let row = bed.taste.random_row(random, number);
             bed.insert(row);
@@ -69,10 +69,11 @@ fn crashes_lose_nothing() {
                 for block in 0..store.block_count() {
                     assert!(store.copy(block) == newest.copy(block), "block {block} at {lsn}, redone in {form:?} form");
                 }
-                let mut recovered = LongBed { store, meta: bed.meta, taste: bed.taste.clone(), model: BTreeMap::new() };
+                let mut recovered =
+                    BytesBed { store, meta: bed.meta, taste: bed.taste.clone(), model: BTreeMap::new() };
                 assert_eq!(problems(recovered.tree()), Vec::<String>::new());
                 let found = rows(recovered.tree(), &bed.taste.shape);
-                for row in before.values().chain(after.values()).filter(|row| found.iter().any(|f| f.2 == row.tail)) {
+                for row in before.values().chain(after.values()).filter(|row| found.iter().any(|f| f.2 == row.tid)) {
                     recovered.model.insert(row.place(&bed.taste.columns), row.clone());
                 }
                 assert_eq!(found.len(), recovered.model.len(), "the tree holds something else");
@@ -88,25 +89,25 @@ fn crashes_lose_nothing() {
 }
 
 /// A bed's leaves, and their blocks.
-fn leaves(bed: &LongBed) -> impl Iterator<Item = (Block, PageBytes)> {
+fn leaves(bed: &BytesBed) -> impl Iterator<Item = (Block, PageBytes)> {
     let pages = (1..bed.store.block_count()).map(|block| (block, bed.store.copy(block)));
     pages.filter(|(_, page)| open(bed, page).level() == 0)
 }
 
-fn open<'a>(bed: &'a LongBed, page: &'a PageBytes) -> Page<'a, Long> {
+fn open<'a>(bed: &'a BytesBed, page: &'a PageBytes) -> Page<'a, Bytes> {
     Page::open(page, &bed.meta.geometry, 1).expect("a page")
 }
 
 /// Goes on using a recovered tree: what is incomplete gets completed, nothing else goes wrong.
-fn live_on(random: &mut StdRng, mut bed: LongBed) {
+fn live_on(random: &mut StdRng, mut bed: BytesBed) {
     for number in 10_000..10_060 {
         let row = bed.taste.random_row(random, number);
         bed.insert(row);
     }
-    bed.vacuum(|tail| tail.offset().is_multiple_of(2));
+    bed.vacuum(|tid| tid.offset().is_multiple_of(2));
     assert_eq!(problems(bed.tree()), Vec::<String>::new());
     let found = rows(bed.tree(), &bed.taste.shape);
-    assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tail)));
+    assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tid)));
     assert!(bed.store.is_quiet());
 }
 
@@ -136,15 +137,15 @@ fn spoil(random: &mut StdRng, page: &mut PageBytes, pages: &[PageBytes]) {
 /// Everything one can do with a tree of which some pages are spoilt. Errors are fine.
 fn use_it(store: &mut MemoryStore, meta: &Meta, taste: &Taste, random: &mut StdRng) {
     for step in 0..7 {
-        let tree = Tree::<_, Long>::ordered(store, &meta.geometry, taste.order());
+        let tree = Tree::<_, Bytes>::ordered(store, &meta.geometry, taste.order());
         match step {
             0 => {
                 let _ = problems(tree);
             }
             1..4 => {
                 let direction = [Direction::Forward, Direction::Backward][step % 2];
-                let (mut cursor, mut matches) = (Cursor::<Long>::new(direction), Box::new(Matches::new()));
-                let mut selection = LongSelection::new(&taste.shape, taste.order());
+                let (mut cursor, mut matches) = (Cursor::<Bytes>::new(direction), Box::new(Matches::new()));
+                let mut selection = BytesSelection::new(&taste.shape, taste.order());
                 selection.set_wants_keys(true);
                 let row = taste.random_row(random, 7);
                 let digits = digit_of(taste.columns.0[0], &row.values[0]);
@@ -155,7 +156,7 @@ fn use_it(store: &mut MemoryStore, meta: &Meta, taste: &Taste, random: &mut StdR
                 let mut pages = 0;
                 while let Ok(Some(pin)) = cursor.read_page(tree, &selection, false, &mut matches) {
                     PageStore::unpin(store, pin);
-                    let mut room = fpbtree_engine::keys::bytes::Room::new();
+                    let mut room = fpbtree_engine::keys::bytes::KeyBuffer::new();
                     for at in 0..matches.len() {
                         let _ = matches.entry(at).map(|entry| taste.shape.join(&entry.key, &mut room).is_some());
                     }
@@ -165,15 +166,15 @@ fn use_it(store: &mut MemoryStore, meta: &Meta, taste: &Taste, random: &mut StdR
             }
             4 => {
                 let row = taste.random_row(random, 5_000_000);
-                let _ = tree.insert_long(row.normal(), &row.extra, row.tail, 90);
+                let _ = tree.insert_long(row.normal(), &row.payload, row.tid, 90);
             }
             5 => {
                 let _ = tree.census();
             }
             _ => {
                 let _ = tree.vacuum(
-                    &mut Inquest::new(&mut memory_to_ask()),
-                    &mut |tail| tail.block().is_multiple_of(2),
+                    &mut DeadTids::new(&mut memory_to_ask()),
+                    &mut |tid| tid.block().is_multiple_of(2),
                     &mut |_, _, _| {},
                     &mut |_| {},
                 );
@@ -190,11 +191,11 @@ fn damaged_trees() {
         let mut random = StdRng::seed_from_u64(seed);
         let is_small = seed % 3 > 0;
         let taste = Taste::random(&mut random, if is_small { SMALL_KEY } else { MOST_KEY });
-        let carries = taste.shape.has_extra();
+        let carries = taste.shape.has_payload();
         let geometry = if is_small { small(carries) } else { normal(carries) };
         let count = [150, 0, 1, 150][random.random_range(0..4)];
         let rows: Vec<Row> = (0..count).map(|number| taste.random_row(&mut random, number)).collect();
-        let bed = LongBed::loaded(taste, geometry, 80, rows, 0);
+        let bed = BytesBed::loaded(taste, geometry, 80, rows, 0);
         let pages: Vec<PageBytes> = (0..bed.store.block_count()).map(|block| bed.store.copy(block)).collect();
         let mut store = MemoryStore::unchecked(&pages, pages.len() + 40);
         for _ in 0..random.random_range(1..4) {
@@ -202,7 +203,7 @@ fn damaged_trees() {
             let mut page = store.copy(block as Block);
             spoil(&mut random, &mut page, &pages);
             store.damage(block as Block, &page);
-            let verified = Page::<Long>::verify(&page, &geometry, block as Block, None, bed.taste.order());
+            let verified = Page::<Bytes>::verify(&page, &geometry, block as Block, None, bed.taste.order());
             errors += usize::from(verified.is_err());
             let _ = Meta::read(&page);
         }
@@ -220,9 +221,9 @@ fn every_byte_damaged_alone() {
         if repeating {
             taste = taste.repeating(&mut random);
         }
-        let carries = taste.shape.has_extra();
+        let carries = taste.shape.has_payload();
         let rows: Vec<Row> = (0..3000).map(|number| taste.random_row(&mut random, number)).collect();
-        let bed = LongBed::loaded(taste, normal(carries), 100, rows.clone(), 0);
+        let bed = BytesBed::loaded(taste, normal(carries), 100, rows.clone(), 0);
         let runs: usize = leaves(&bed).take(2).map(|(_, page)| open(&bed, &page).runs()).sum();
         assert_eq!(runs > 10, repeating, "{runs} runs");
         let root = (1, bed.store.copy(1));
@@ -233,16 +234,16 @@ fn every_byte_damaged_alone() {
 }
 
 /// Damages each byte of a page, uses what comes of it, and says how often the damage is noticed.
-fn damaged(random: &mut StdRng, bed: &LongBed, rows: &[Row], block: Block, sound: &PageBytes) -> usize {
+fn damaged(random: &mut StdRng, bed: &BytesBed, rows: &[Row], block: Block, sound: &PageBytes) -> usize {
     let (geometry, order, mut found) = (&bed.meta.geometry, bed.taste.order(), 0);
     for at in 24..PAGE_SIZE {
         let mut page = *sound;
         page[at] ^= 1 << random.random_range(0..8);
-        found += usize::from(Page::<Long>::verify(&page, geometry, block, None, order).is_err());
-        let Ok(read) = Page::<Long>::open(&page, geometry, block) else { continue };
+        found += usize::from(Page::<Bytes>::verify(&page, geometry, block, None, order).is_err());
+        let Ok(read) = Page::<Bytes>::open(&page, geometry, block) else { continue };
         let row = &rows[random.random_range(0..rows.len())];
-        let mut kept = Kept::FIRST;
-        kept.place(&bed.taste.shape, &row.digits, random.random());
+        let mut kept = OwnedKey::FIRST;
+        kept.set_to_place(&bed.taste.shape, &row.digits, random.random());
         let key = kept.key(order);
         let place = read.lower_bound(key);
         let _ = (read.entry(place).is_some(), read.previous(place), read.child_for(key), read.child_before(key));
@@ -250,10 +251,10 @@ fn damaged(random: &mut StdRng, bed: &LongBed, rows: &[Row], block: Block, sound
         assert!(read.iter().count() <= most && read.fill() >= 0.0);
         let entry = Entry { child: NO_BLOCK, ..row.entry() };
         let mut insertion = Change::new(block);
-        let insertion = read.insertion(Long::key_of(&entry, order), &entry, &mut insertion).then_some(insertion);
+        let insertion = read.insertion(Bytes::key_of(&entry, order), &entry, &mut insertion).then_some(insertion);
         let masks: Vec<(u8, u64)> = (0..read.nodes() as u8).rev().map(|node| (node, random.random())).collect();
         let repack = Change::new(block).edit(Edit::Repack { cell: 0 });
-        for change in insertion.into_iter().chain([repack, Change::new(block).edit(Edit::Purge(&masks))]) {
+        for change in insertion.into_iter().chain([repack, Change::new(block).edit(Edit::RemoveSet(&masks))]) {
             let mut changed = page;
             change.apply(0, &mut changed, &mut Ranges::new());
             assert_eq!(page[..10], changed[..10], "the server's LSN and checksum");
@@ -278,7 +279,7 @@ fn changes_of_other_pages() {
                 let before = page;
                 change.apply(index, &mut page, &mut Ranges::new());
                 assert_eq!(page[..10], before[..10], "the server's LSN and checksum");
-                let changed = Page::<Long>::open(&page, &bed.meta.geometry, 1);
+                let changed = Page::<Bytes>::open(&page, &bed.meta.geometry, 1);
                 let _ = changed.map(|page| page.iter().count());
             }
             usize::from(fits)
@@ -296,14 +297,14 @@ fn changes_of_other_pages() {
             }
             let (node, slot, keep) =
                 (random.random_range(0..30), random.random_range(0..10), random.random_range(0..10));
-            let (place, tail) = (Position { node, slot }, Tail::first(false));
+            let (place, tid) = (Position { node, slot }, Tid::first(false));
             let cell = [Cell::None, Cell::Shared(random.random())][random.random_range(0..2)];
             let edits = [
                 Edit::SplitNode { node, keep, separator: random.random() },
                 Edit::Balance { left: node },
                 Edit::Repack { cell: random.random_range(0..500) },
                 Edit::Reserve { bytes: random.random_range(0..500) },
-                Edit::Insert { place, lane: random.random(), tail, child: 3, cell },
+                Edit::Insert { place, lane: random.random(), tid, child: 3, cell },
                 Edit::Remove { node, mask: random.random() },
             ];
             for edit in edits {
@@ -329,9 +330,9 @@ fn many_threads() {
         if seed == 0 {
             taste = taste.repeating(&mut random);
         }
-        let carries = taste.shape.has_extra();
+        let carries = taste.shape.has_payload();
         let lasting: Vec<Row> = (0..800).map(|number| taste.random_row(&mut random, (STAYS + number) * 100)).collect();
-        let mut bed = LongBed::loaded(taste, small(carries), 70, lasting, 60_000);
+        let mut bed = BytesBed::loaded(taste, small(carries), 70, lasting, 60_000);
         bed.store.shake();
         deleted += together(&mut bed, Duration::from_secs(3));
     }
@@ -339,9 +340,9 @@ fn many_threads() {
 }
 
 /// Says how many pages were deleted.
-fn together(bed: &mut LongBed, time: Duration) -> usize {
+fn together(bed: &mut BytesBed, time: Duration) -> usize {
     let (stop, scans, deleted) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-    let lasting: Vec<Tail> = bed.model.values().map(|row| row.tail).collect();
+    let lasting: Vec<Tid> = bed.model.values().map(|row| row.tid).collect();
     let written: Vec<Row> = thread::scope(|scope| {
         let (shared, stop, scans, deleted, lasting) = (&*bed, &stop, &scans, &deleted, &lasting);
         let writers: Vec<_> = (0..2).map(|id| scope.spawn(move || write(shared, id, stop))).collect();
@@ -352,7 +353,7 @@ fn together(bed: &mut LongBed, time: Duration) -> usize {
             while !stop.load(Ordering::Relaxed) {
                 let stats = shared
                     .tree()
-                    .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_doomed, &mut |_, _, _| {}, &mut |_| {})
+                    .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_doomed, &mut |_, _, _| {}, &mut |_| {})
                     .unwrap();
                 deleted.fetch_add(stats.deleted_pages as usize, Ordering::Relaxed);
                 assert!(shared.tree().census().unwrap().entries >= lasting.len() as u64);
@@ -369,21 +370,23 @@ fn together(bed: &mut LongBed, time: Duration) -> usize {
     for row in written {
         bed.model.insert(row.place(&bed.taste.columns), row);
     }
-    bed.model.retain(|_, row| !is_doomed(row.tail));
-    bed.tree().vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_doomed, &mut |_, _, _| {}, &mut |_| {}).unwrap();
+    bed.model.retain(|_, row| !is_doomed(row.tid));
+    bed.tree()
+        .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_doomed, &mut |_, _, _| {}, &mut |_| {})
+        .unwrap();
     assert_eq!(problems(bed.tree()), Vec::<String>::new());
     let found = rows(bed.tree(), &bed.taste.shape);
-    assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tail)), "the tree holds something else");
+    assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tid)), "the tree holds something else");
     assert!(bed.store.is_quiet());
     deleted.into_inner()
 }
 
-fn is_doomed(tail: Tail) -> bool {
-    u64::from(tail.block()) & DOOMED != 0
+fn is_doomed(tid: Tid) -> bool {
+    u64::from(tid.block()) & DOOMED != 0
 }
 
 /// Inserts rows of its own until `stop`, and says which.
-fn write(bed: &LongBed, thread: u64, stop: &AtomicBool) -> Vec<Row> {
+fn write(bed: &BytesBed, thread: u64, stop: &AtomicBool) -> Vec<Row> {
     let mut random = StdRng::seed_from_u64(thread);
     let mut written = Vec::new();
     for number in 0..20_000 {
@@ -392,21 +395,21 @@ fn write(bed: &LongBed, thread: u64, stop: &AtomicBool) -> Vec<Row> {
         }
         let doomed = if random.random_ratio(4, 5) { DOOMED } else { 0 };
         let row = bed.taste.random_row(&mut random, (doomed + (thread << 20) + number) * 100);
-        bed.tree().insert_long(row.normal(), &row.extra, row.tail, 90).unwrap();
+        bed.tree().insert_long(row.normal(), &row.payload, row.tid, 90).unwrap();
         written.push(row);
     }
     written
 }
 
 /// Scans until `stop`: the rows that last come once each, in order.
-fn read(bed: &LongBed, lasting: &[Tail], direction: Direction, stop: &AtomicBool) -> usize {
+fn read(bed: &BytesBed, lasting: &[Tid], direction: Direction, stop: &AtomicBool) -> usize {
     let (mut matches, mut scans) = (Box::new(Matches::new()), 0);
-    let selection = LongSelection::new(&bed.taste.shape, bed.taste.order());
+    let selection = BytesSelection::new(&bed.taste.shape, bed.taste.order());
     while !stop.load(Ordering::Relaxed) {
-        let (mut cursor, mut found) = (Cursor::new(direction), Vec::<Tail>::new());
+        let (mut cursor, mut found) = (Cursor::new(direction), Vec::<Tid>::new());
         while let Some(pin) = cursor.read_page(bed.tree(), &selection, false, &mut matches).unwrap() {
             bed.store.unpin(pin);
-            found.extend(matches.tails().iter().copied().filter(|tail| u64::from(tail.block()) & STAYS != 0));
+            found.extend(matches.tids().iter().copied().filter(|tid| u64::from(tid.block()) & STAYS != 0));
         }
         if direction == Direction::Backward {
             found.reverse();

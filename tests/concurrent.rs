@@ -3,12 +3,12 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::format::{Key, Lane, Tail};
+use fpbtree_engine::format::{Key, Lane, Tid};
 use fpbtree_engine::page::Meta;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::{Inquest, Tree};
+use fpbtree_engine::tree::{DeadTids, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ type Shared<'a, L> = Tree<'a, MemoryStore, L>;
 /// Keys that every scan must see exactly once.
 fn lasting<L: Lane>(count: u32, spread: u128) -> BTreeSet<Key<L>> {
     let lane = |at: u32| L::from_u128(u128::from(at) * spread / u128::from(count) * (L::MAX.to_u128() / spread));
-    (0..count).map(|at| Key::new(lane(at), Tail::new(false, STAYS | at, 1, false))).collect()
+    (0..count).map(|at| Key::new(lane(at), Tid::new(false, STAYS | at, 1, false))).collect()
 }
 
 /// Scans until `stop`: nothing that lasts is lost or seen twice, and all comes in order.
@@ -82,7 +82,7 @@ fn read<L: Lane + Send + Sync>(
                     last.is_none_or(|last| if direction == Direction::Forward { last < key } else { last > key });
                 assert!(in_order, "{key:?} comes after {last:?}");
                 last = Some(key);
-                if key.tail.block() & STAYS != 0 {
+                if key.tid.block() & STAYS != 0 {
                     let next = if direction == Direction::Forward { expected.next() } else { expected.next_back() };
                     assert_eq!(next, Some(&key), "{direction:?}");
                 }
@@ -91,7 +91,7 @@ fn read<L: Lane + Send + Sync>(
             if let Some(key) = keys(&matches).nth(scans % matches.len()).filter(|_| scans % 2 == 0) {
                 thread::yield_now();
                 assert!(holds(tree, key), "{key:?} was removed under a pin");
-                let place = matches.place(scans % matches.len());
+                let place = matches.flags_at(scans % matches.len());
                 kill(tree.store(), pin, cursor.lsn(), &[place]);
             }
             tree.store().unpin(pin);
@@ -121,9 +121,9 @@ fn write<L: Lane + Send + Sync>(tree: Shared<'_, L>, thread: u32, spread: u128, 
         let doomed = if random.random_ratio(4, 5) { DOOMED } else { 0 };
         let place = if row % 3 == 0 { u128::from(row) % spread } else { random.random_range(0..spread) };
         let lane = L::from_u128(place * (L::MAX.to_u128() / spread));
-        let tail = Tail::new(false, doomed | thread << 20 | row, 1, false);
-        tree.insert(lane, tail, 90).unwrap();
-        written.push(Key::new(lane, tail));
+        let tid = Tid::new(false, doomed | thread << 20 | row, 1, false);
+        tree.insert(lane, tid, 90).unwrap();
+        written.push(Key::new(lane, tid));
     }
     written
 }
@@ -132,7 +132,7 @@ fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
     let _watch = Watch::start(time);
     let meta = exact(one_column::<L>(), small::<L>());
     let lasting = lasting::<L>(1500, spread);
-    let pages = load(&meta, 70, lasting.iter().map(|key| (key.lane, key.tail)));
+    let pages = load(&meta, 70, lasting.iter().map(|key| (key.lane, key.tid)));
     let store = MemoryStore::new(&pages, 30_000);
     store.shake();
     let tree = Tree::<_, L>::new(&store, &meta.geometry);
@@ -154,9 +154,9 @@ fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
         }
         scope.spawn(|| {
             while !stop_vacuum.load(Ordering::Relaxed) {
-                let mut is_dead = |tail: Tail| tail.block() & DOOMED != 0;
+                let mut is_dead = |tid: Tid| tid.block() & DOOMED != 0;
                 let stats = tree
-                    .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+                    .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
                     .unwrap();
                 deleted.fetch_add(stats.deleted_pages as usize, Ordering::Relaxed);
                 // The map of free pages may be wrong.
@@ -183,15 +183,15 @@ fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
     let mut model = lasting;
     model.extend(&written);
     let mut bed = Bed { store, meta, model };
-    bed.vacuum_at_last(|tail| tail.block() & DOOMED != 0);
+    bed.vacuum_at_last(|tid| tid.block() & DOOMED != 0);
 }
 
 impl<L: Lane> Bed<L> {
     /// One last VACUUM, after which nothing doomed is left and nothing else lost.
-    fn vacuum_at_last(&mut self, mut is_dead: impl FnMut(Tail) -> bool) {
-        self.model.retain(|key| !is_dead(key.tail));
+    fn vacuum_at_last(&mut self, mut is_dead: impl FnMut(Tid) -> bool) {
+        self.model.retain(|key| !is_dead(key.tid));
         self.tree()
-            .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+            .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
             .unwrap();
         assert_eq!(problems(self.tree(), &shape_of(&self.meta)), Vec::<String>::new());
         assert!(entries(self.tree()).iter().map(|entry| entry.key()).eq(self.model.iter().copied()));

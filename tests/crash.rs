@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, Tail};
+use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, Tid};
 use fpbtree_engine::page::Page;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
 use fpbtree_engine::store::PageStore;
@@ -29,13 +29,13 @@ fn history<L: Lane>(random: &mut StdRng, operations: usize, hints: bool) -> (Bed
         match random.random_range(0..60) {
             0 => {
                 let from = random.random_range(0..1 << 20);
-                bed.vacuum(|tail| u64::from(tail.block()) * 100 > from);
+                bed.vacuum(|tid| u64::from(tid.block()) * 100 > from);
             }
             1 => {
                 let keys: Vec<_> = bed.model.iter().copied().collect();
                 let from = random.random_range(0..=keys.len());
-                let doomed: Vec<_> = keys[from..].iter().take(60).map(|key| key.tail).collect();
-                bed.vacuum(|tail| doomed.contains(&tail.position()));
+                let doomed: Vec<_> = keys[from..].iter().take(60).map(|key| key.tid).collect();
+                bed.vacuum(|tid| doomed.contains(&tid.position()));
             }
             2 if hints => hint_some(&bed, random),
             59 => bed.cut_off(),
@@ -55,7 +55,7 @@ fn hint_some<L: Lane>(bed: &Bed<L>, random: &mut StdRng) {
     let (mut cursor, mut matches) = (Cursor::new(Direction::Forward), Box::new(Matches::new()));
     while let Some(pin) = cursor.read_page(bed.tree(), &Selection::new(&shape), false, &mut matches).unwrap() {
         let places: Vec<u16> =
-            (0..matches.len()).filter(|_| random.random_ratio(1, 3)).map(|at| matches.place(at)).collect();
+            (0..matches.len()).filter(|_| random.random_ratio(1, 3)).map(|at| matches.flags_at(at)).collect();
         kill(&bed.store, pin, cursor.lsn(), &places);
         bed.store.unpin(pin);
     }
@@ -135,18 +135,18 @@ fn incomplete_pages<L: Lane>(bed: &Bed<L>) -> Vec<CutOff<L>> {
 /// Goes on using a recovered tree: what is incomplete gets completed, nothing else goes wrong.
 fn live_on<L: Lane>(mut bed: Bed<L>, cut_off: &[CutOff<L>], random: &mut StdRng) {
     for page in cut_off.iter().filter(|page| page.level == 0) {
-        let tails = (1..200).map(|step| Tail::from_raw(page.low.tail.raw() + (step << 3)));
-        let new = |tail: &Tail| tail.offset() != 0 && !bed.model.contains(&Key::new(page.low.lane, *tail));
-        let tail = tails.into_iter().find(new).expect("some row is not there yet");
-        assert!(Key::new(page.low.lane, tail) < page.high);
-        bed.insert((page.low.lane, tail));
+        let tids = (1..200).map(|step| Tid::from_raw(page.low.tid.raw() + (step << 3)));
+        let new = |tid: &Tid| tid.offset() != 0 && !bed.model.contains(&Key::new(page.low.lane, *tid));
+        let tid = tids.into_iter().find(new).expect("some row is not there yet");
+        assert!(Key::new(page.low.lane, tid) < page.high);
+        bed.insert((page.low.lane, tid));
         let bytes = bed.store.copy(page.block);
         assert!(!Page::<L>::open(&bytes, &bed.meta.geometry, page.block).unwrap().is_incomplete());
     }
     for _ in 0..60 {
         bed.insert(some_key(random, 1 << 30));
     }
-    bed.vacuum(|tail| tail.block().is_multiple_of(2));
+    bed.vacuum(|tid| tid.block().is_multiple_of(2));
     assert_eq!(problems(bed.tree(), &shape_of(&bed.meta)), Vec::<String>::new());
     assert!(entries(bed.tree()).iter().map(|entry| entry.key()).eq(bed.model.iter().copied()));
     assert!(bed.store.is_quiet());

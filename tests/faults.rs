@@ -3,17 +3,17 @@
 
 mod common;
 
-use common::bytes::{LongBed, Row, SMALL_KEY, Taste, small as small_long};
+use common::bytes::{BytesBed, Row, SMALL_KEY, Taste, small as small_bytes};
 use common::*;
 use fpbtree_engine::format::{
-    Block, Error, Geometry, Key, Lane, META_LEVEL, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tail,
+    Block, Error, Geometry, Key, Lane, META_LEVEL, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid,
 };
-use fpbtree_engine::page::{Entry, Long, Meta, Page};
+use fpbtree_engine::page::{Bytes, Entry, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Scannable, Wanted};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::check::BlockSet;
-use fpbtree_engine::tree::{Inquest, Manner, Tree};
+use fpbtree_engine::tree::{DeadTids, InsertOptions, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ trait Space: Scannable {
 
     fn order(columns: &Self::Columns) -> Self::Order<'_>;
     /// A match's key; `None` if it is damaged.
-    fn key_of_match(matches: &Matches<Self>, at: usize, columns: &Self::Columns) -> Option<Self::Kept>;
+    fn key_of_match(matches: &Matches<Self>, at: usize, columns: &Self::Columns) -> Option<Self::OwnedKey>;
 }
 
 macro_rules! exact_space {
@@ -35,7 +35,7 @@ macro_rules! exact_space {
 
             fn order(_columns: &()) {}
 
-            fn key_of_match(matches: &Matches<$lane>, at: usize, _columns: &()) -> Option<Self::Kept> {
+            fn key_of_match(matches: &Matches<$lane>, at: usize, _columns: &()) -> Option<Self::OwnedKey> {
                 Some(matches.entry(at).key())
             }
         }
@@ -44,39 +44,39 @@ macro_rules! exact_space {
 
 exact_space!(u32, u64, u128);
 
-impl Space for Long {
+impl Space for Bytes {
     type Columns = Taste;
 
     fn order(taste: &Taste) -> Self::Order<'_> {
         taste.order()
     }
 
-    fn key_of_match(matches: &Matches<Long>, at: usize, taste: &Taste) -> Option<Self::Kept> {
+    fn key_of_match(matches: &Matches<Bytes>, at: usize, taste: &Taste) -> Option<Self::OwnedKey> {
         kept(&matches.entry(at)?, taste)
     }
 }
 
-fn kept<K: Space>(entry: &Entry<'_, K>, columns: &K::Columns) -> Option<K::Kept> {
+fn kept<K: Space>(entry: &Entry<'_, K>, columns: &K::Columns) -> Option<K::OwnedKey> {
     let mut kept = K::FIRST;
-    K::keep_key(&mut kept, entry, K::order(columns))?;
+    K::set_to_key(&mut kept, entry, K::order(columns))?;
     Some(kept)
 }
 
 /// Everything from one place to before another, keys and all.
-struct Between<K: Space>([K::Kept; 2]);
+struct Between<K: Space>([K::OwnedKey; 2]);
 
 impl<K: Space> Wanted<K> for Between<K> {
-    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+    fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
         let [low, high] = &self.0;
-        K::assign(&mut out.first, if K::same(place, K::first()) { low } else { place });
-        K::assign(&mut out.after, high);
+        K::copy(&mut out.first, if K::same(place, K::first()) { low } else { place });
+        K::copy(&mut out.after, high);
         !K::same(place, high) && !K::same(place, K::last())
     }
 
-    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+    fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
         let [low, high] = &self.0;
-        K::assign(&mut out.first, low);
-        K::assign(&mut out.after, if K::same(place, K::last()) { high } else { place });
+        K::copy(&mut out.first, low);
+        K::copy(&mut out.after, if K::same(place, K::last()) { high } else { place });
         !K::same(place, low) && !K::same(place, K::first())
     }
 
@@ -100,8 +100,8 @@ struct Sound<K: Space> {
     pages: Vec<PageBytes>,
     /// The same tree, some insertions and removals earlier.
     earlier: Vec<PageBytes>,
-    keys: Vec<K::Kept>,
-    tails: Vec<Tail>,
+    keys: Vec<K::OwnedKey>,
+    tids: Vec<Tid>,
     columns: K::Columns,
 }
 
@@ -111,13 +111,13 @@ fn pages_of(store: &MemoryStore) -> Vec<PageBytes> {
 
 impl<K: Space> Sound<K> {
     fn new(name: &'static str, meta: Meta, [earlier, pages]: [Vec<PageBytes>; 2], columns: K::Columns) -> Self {
-        let mut sound = Sound { name, meta, pages, earlier, keys: Vec::new(), tails: Vec::new(), columns };
+        let mut sound = Sound { name, meta, pages, earlier, keys: Vec::new(), tids: Vec::new(), columns };
         let store = sound.store();
         let mut found = Vec::new();
         let answer =
-            sound.read(&store, [K::FIRST, K::LAST], Direction::Forward, &mut |kept, tail| found.push((*kept, tail)));
+            sound.read(&store, [K::FIRST, K::LAST], Direction::Forward, &mut |kept, tid| found.push((*kept, tid)));
         assert_eq!(answer, Ok(()));
-        (sound.keys, sound.tails) = found.into_iter().unzip();
+        (sound.keys, sound.tids) = found.into_iter().unzip();
         sound
     }
 
@@ -133,9 +133,9 @@ impl<K: Space> Sound<K> {
     fn read(
         &self,
         store: &MemoryStore,
-        range: [K::Kept; 2],
+        range: [K::OwnedKey; 2],
         direction: Direction,
-        each: &mut dyn FnMut(&K::Kept, Tail),
+        each: &mut dyn FnMut(&K::OwnedKey, Tid),
     ) -> Result<(), Error> {
         let (mut cursor, mut matches) = (Cursor::<K>::new(direction), Box::new(Matches::new()));
         let (wanted, mut pages) = (Between::<K>(range), 0);
@@ -146,7 +146,7 @@ impl<K: Space> Sound<K> {
             for at in 0..matches.len() {
                 // The server refuses a key that makes no sense when it makes a row of it.
                 let broken = Error::Corrupt { block: NO_BLOCK, what: "key" };
-                each(&K::key_of_match(&matches, at, &self.columns).ok_or(broken)?, matches.tail(at));
+                each(&K::key_of_match(&matches, at, &self.columns).ok_or(broken)?, matches.tid(at));
             }
         }
         Ok(())
@@ -161,15 +161,15 @@ impl<K: Space> Sound<K> {
             expected.reverse();
         }
         let (mut expected, mut right) = (expected.into_iter(), true);
-        self.read(store, [low, place(to)], direction, &mut |kept, tail| {
-            let same = |at: usize| self.tails[at].position() == tail.position() && K::same(&self.keys[at], kept);
+        self.read(store, [low, place(to)], direction, &mut |kept, tid| {
+            let same = |at: usize| self.tids[at].position() == tid.position() && K::same(&self.keys[at], kept);
             right &= expected.next().is_some_and(same);
         })?;
         Ok(right && expected.next().is_none())
     }
 
-    fn number_of(&self, tail: Tail) -> Option<usize> {
-        self.tails.iter().position(|other| other.position() == tail.position())
+    fn number_of(&self, tid: Tid) -> Option<usize> {
+        self.tids.iter().position(|other| other.position() == tid.position())
     }
 
     /// The entries whose reading is most likely to come by a page: some of its own as it was.
@@ -179,9 +179,9 @@ impl<K: Space> Sound<K> {
         if page.level() > 0 || page.entries() == 0 {
             return Vec::new();
         }
-        let tails: Vec<Tail> = page.iter().map(|entry| entry.tail).collect();
-        let picks = [0, tails.len() - 1].into_iter().chain((0..4).map(|_| random.random_range(0..tails.len())));
-        picks.filter_map(|at| self.number_of(tails[at])).collect()
+        let tids: Vec<Tid> = page.iter().map(|entry| entry.tid).collect();
+        let picks = [0, tids.len() - 1].into_iter().chain((0..4).map(|_| random.random_range(0..tids.len())));
+        picks.filter_map(|at| self.number_of(tids[at])).collect()
     }
 }
 
@@ -224,13 +224,13 @@ fn try_it<K: Space>(sound: &Sound<K>, store: &mut MemoryStore, block: Block, ran
     let quiet = is_quiet(sound, store);
     // VACUUM has to see every entry, or what it leaves leads to other rows later.
     let mut seen = Vec::new();
-    let mut look = |tail: Tail| {
-        seen.push(tail.position().raw());
+    let mut look = |tid: Tid| {
+        seen.push(tid.position().raw());
         false
     };
     let mut memory = memory_to_ask();
-    let passed = sound.tree(store).vacuum(&mut Inquest::new(&mut memory), &mut look, &mut |_, _, _| {}, &mut |_| {});
-    let mut all: Vec<u64> = sound.tails.iter().map(|tail| tail.position().raw()).collect();
+    let passed = sound.tree(store).vacuum(&mut DeadTids::new(&mut memory), &mut look, &mut |_, _, _| {}, &mut |_| {});
+    let mut all: Vec<u64> = sound.tids.iter().map(|tid| tid.position().raw()).collect();
     seen.sort_unstable();
     all.sort_unstable();
     let entries = all.len() as u64;
@@ -244,16 +244,16 @@ fn try_it<K: Space>(sound: &Sound<K>, store: &mut MemoryStore, block: Block, ran
     store.abort();
     // An entry that could be inserted can be found.
     let (at, row) = (random.random_range(0..last), (1 << 20) + random.random_range(0..1000u32));
-    let tail = Tail::new(sound.tails[at].rank(), row, 1, false);
-    let entry = Entry { tail, ..K::downlink(&sound.keys[at], NO_BLOCK) };
-    match sound.tree(store).insert_entry(&entry, Manner::filling(90)) {
+    let tid = Tid::new(sound.tids[at].rank(), row, 1, false);
+    let entry = Entry { tid, ..K::downlink(&sound.keys[at], NO_BLOCK) };
+    match sound.tree(store).insert_entry(&entry, InsertOptions::filling(90)) {
         Ok(()) => {
             let range = [kept(&entry, &sound.columns).expect("a sound key"), K::LAST];
             let mut first = None;
-            match sound.read(store, range, Direction::Forward, &mut |_, tail| {
-                first.get_or_insert(tail);
+            match sound.read(store, range, Direction::Forward, &mut |_, tid| {
+                first.get_or_insert(tid);
             }) {
-                Ok(()) if first != Some(tail) => tally.misplaced += 1,
+                Ok(()) if first != Some(tid) => tally.misplaced += 1,
                 result => refused |= result.is_err(),
             }
         }
@@ -390,15 +390,15 @@ fn exact_tree<L: Space<Columns = ()> + Lane>(name: &'static str, geometry: Geome
     let spread = L::MAX.to_u128() / u128::from(rows);
     let loaded: Vec<_> = (0..rows).map(|at| key::<L>(u128::from(at / each * each) * spread, at)).collect();
     let pages = load::<L>(&meta, 80, loaded.iter().copied());
-    let model = loaded.iter().map(|&(lane, tail)| Key::new(lane, tail)).collect();
+    let model = loaded.iter().map(|&(lane, tid)| Key::new(lane, tid)).collect();
     let mut bed = Bed::<L> { store: MemoryStore::new(&pages, pages.len() + 200), meta, model };
     let mut random = StdRng::seed_from_u64(3);
     let mut age = |bed: &mut Bed<L>, count: u64| {
         for _ in 0..count {
-            let (lane, tail) = some_key::<L>(&mut random, 1 << 20);
-            bed.insert((lane, Tail::new(tail.rank(), tail.block() + 100_000, tail.offset(), false)));
+            let (lane, tid) = some_key::<L>(&mut random, 1 << 20);
+            bed.insert((lane, Tid::new(tid.rank(), tid.block() + 100_000, tid.offset(), false)));
         }
-        bed.vacuum(|tail| tail.block().is_multiple_of(9));
+        bed.vacuum(|tid| tid.block().is_multiple_of(9));
     };
     age(&mut bed, rows / 6);
     let earlier = pages_of(&bed.store);
@@ -407,18 +407,18 @@ fn exact_tree<L: Space<Columns = ()> + Lane>(name: &'static str, geometry: Geome
     Sound::new(name, meta, [earlier, pages_of(&bed.store)], ())
 }
 
-fn long_tree(name: &'static str, taste: Taste, is_small: bool, count: u64) -> Sound<Long> {
+fn bytes_tree(name: &'static str, taste: Taste, is_small: bool, count: u64) -> Sound<Bytes> {
     let mut random = StdRng::seed_from_u64(4);
-    let carries = taste.shape.has_extra();
-    let geometry = if is_small { small_long(carries) } else { common::bytes::normal(carries) };
+    let carries = taste.shape.has_payload();
+    let geometry = if is_small { small_bytes(carries) } else { common::bytes::normal(carries) };
     let rows: Vec<Row> = (0..count).map(|number| taste.random_row(&mut random, number)).collect();
-    let mut bed = LongBed::loaded(taste, geometry, 80, rows, 300);
-    let mut age = |bed: &mut LongBed, from: u64| {
+    let mut bed = BytesBed::loaded(taste, geometry, 80, rows, 300);
+    let mut age = |bed: &mut BytesBed, from: u64| {
         for number in from..from + count / 6 {
             let row = bed.taste.random_row(&mut random, number);
             bed.insert(row);
         }
-        bed.vacuum(|tail| tail.block().is_multiple_of(9) && tail.offset().is_multiple_of(2));
+        bed.vacuum(|tid| tid.block().is_multiple_of(9) && tid.offset().is_multiple_of(2));
     };
     age(&mut bed, 100_000);
     let earlier = pages_of(&bed.store);
@@ -483,6 +483,6 @@ fn byte_strings() {
             taste = taste.repeating(&mut random);
         }
         let name = ["strings, small pages", "strings, small pages, too", "strings", "strings, runs"][at];
-        run(&long_tree(name, taste, at < 2, if at < 2 { 150 } else { 600 }), if at < 2 { 61 } else { 13 });
+        run(&bytes_tree(name, taste, at < 2, if at < 2 { 150 } else { 600 }), if at < 2 { 61 } else { 13 });
     }
 }

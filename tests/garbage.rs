@@ -4,11 +4,11 @@ mod common;
 
 use common::*;
 use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, PageBytes};
-use fpbtree_engine::log::{Change, Decoded, Edit, Kind, Part, Ranges};
+use fpbtree_engine::log::{BlockEdits, Change, Decoded, Edit, Ranges, RecordKind};
 use fpbtree_engine::page::{Entry, KeySpace, Links, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::Inquest;
+use fpbtree_engine::tree::DeadTids;
 use fpbtree_engine::tree::check::BlockSet;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -39,7 +39,7 @@ fn use_it<L: Lane>(store: &mut MemoryStore, meta: &Meta, random: &mut StdRng) {
     let geometry = &meta.geometry;
     for step in 0..6 {
         let tree = fpbtree_engine::tree::Tree::<_, L>::new(store, geometry);
-        let (lane, tail) = some_key::<L>(random, 1 << 20);
+        let (lane, tid) = some_key::<L>(random, 1 << 20);
         match step {
             0 => {
                 let _ = problems(tree, &shape_of(meta));
@@ -57,15 +57,15 @@ fn use_it<L: Lane>(store: &mut MemoryStore, meta: &Meta, random: &mut StdRng) {
                 }
             }
             3 => {
-                let _ = tree.insert(lane, tail, 90);
+                let _ = tree.insert(lane, tid, 90);
             }
             4 => {
                 let _ = tree.census();
             }
             _ => {
                 let _ = tree.vacuum(
-                    &mut Inquest::new(&mut memory_to_ask()),
-                    &mut |tail| tail.block().is_multiple_of(2),
+                    &mut DeadTids::new(&mut memory_to_ask()),
+                    &mut |tid| tid.block().is_multiple_of(2),
                     &mut |_, _, _| {},
                     &mut |_| {},
                 );
@@ -132,8 +132,8 @@ fn every_byte_damaged_alone() {
             let Ok(read) = Page::<u64>::open(&page, &meta.geometry, block as Block) else {
                 continue;
             };
-            let key = Key::new(random.random_range(0..1600), fpbtree_engine::format::Tail::MIN);
-            let entry = Entry { key: key.lane, tail: key.tail, child: 2 };
+            let key = Key::new(random.random_range(0..1600), fpbtree_engine::format::Tid::MIN);
+            let entry = Entry { key: key.lane, tid: key.tid, child: 2 };
             let place = read.lower_bound(key);
             let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_before(key));
             let mut insertion = Change::new(block as Block);
@@ -142,7 +142,7 @@ fn every_byte_damaged_alone() {
             let (entries, level) = (read.entries(), read.level());
             let links = Links { level, left: 3, right: read.right(), low: read.low(), high: read.high() };
             let halves = [0, 1, entries / 2, entries.wrapping_sub(1), entries, entries + 1].map(|keep| {
-                let _ = u64::rest(&read, &meta.geometry, &links, keep);
+                let _ = u64::right_half(&read, &meta.geometry, &links, keep);
                 Change::new(block as Block).edit(u64::halve(keep, 9, read.high()).expect("lanes can be halved"))
             });
             for change in insertion.into_iter().chain([repack]).chain(halves) {
@@ -168,7 +168,7 @@ fn damaged_records() {
             bed.insert(some_key(&mut random, spread));
         }
     }
-    bed.vacuum(|tail| tail.block() % 4 < 3);
+    bed.vacuum(|tid| tid.block() % 4 < 3);
     let records = bed.store.records();
     assert!(records.len() > 500);
     let (mut read, mut fitting) = (0, 0);
@@ -207,7 +207,7 @@ fn damaged_records() {
         assert!(Decoded::decode(&noise).is_none());
     }
     // Redo's hints look at pages that may be anything, and an insertion of another page is refused or made.
-    let kinds = [Kind::Insert4, Kind::Insert8, Kind::Insert16, Kind::Edit];
+    let kinds = [RecordKind::Insert4, RecordKind::Insert8, RecordKind::Insert16, RecordKind::Edit];
     for round in 0..60_000 {
         let kind = kinds[round % kinds.len()];
         let mut part = vec![0; random.random_range(0..26)];
@@ -216,9 +216,9 @@ fn damaged_records() {
         // What kind of page it is, and where its nodes are.
         let at = random.random_range(0..600);
         random.fill(&mut page[at..at + 8]);
-        Part::foresee(kind, &part, &page);
-        assert!(kind.is_insertion() || !Part::redo_insertion(kind, &part, &mut page));
-        Part::redo_insertion(kind, &part, &mut page);
+        BlockEdits::prefetch(kind, &part, &page);
+        assert!(kind.is_insertion() || !BlockEdits::redo_insertion(kind, &part, &mut page));
+        BlockEdits::redo_insertion(kind, &part, &mut page);
     }
 }
 

@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::cache::hot_keys::{self, Found, HotKey, HotRows, Kept};
+use fpbtree_engine::cache::hot_keys::{self, Admission, HotKey, HotKeys, Lookup};
 use fpbtree_engine::cache::word::Word;
-use fpbtree_engine::format::Tail;
+use fpbtree_engine::format::Tid;
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::PageStore;
@@ -39,18 +39,18 @@ fn hot(lane: u128) -> HotKey {
     HotKey { owner: owner(PAGES, 7), lane }
 }
 
-fn tail(block: u32, offset: u16) -> Tail {
-    Tail::new(false, block, offset, false)
+fn tid(block: u32, offset: u16) -> Tid {
+    Tid::new(false, block, offset, false)
 }
 
-fn places(rows: &[Tail]) -> Vec<(u32, u16)> {
+fn places(rows: &[Tid]) -> Vec<(u32, u16)> {
     rows.iter().map(|row| (row.block(), row.offset())).collect()
 }
 
-fn rows_of(found: Found) -> Option<Vec<(u32, u16)>> {
+fn rows_of(found: Lookup) -> Option<Vec<(u32, u16)>> {
     match found {
-        Found::Rows(rows, count, _) => Some(places(&rows[..count])),
-        Found::Stale | Found::Unknown => None,
+        Lookup::Rows(rows, count, _) => Some(places(&rows[..count])),
+        Lookup::Stale | Lookup::Unknown => None,
     }
 }
 
@@ -61,19 +61,19 @@ fn answers_are_what_is_there() {
     for seed in 0..200 {
         let mut random = StdRng::seed_from_u64(seed);
         let memory = memory([40, 100, 1000, 20_000][seed as usize % 4] + random.random_range(0..20));
-        let cache = HotRows::over(&memory).expect("room for some keys");
-        let mut truth: HashMap<(u64, u128), Vec<Tail>> = HashMap::new();
+        let cache = HotKeys::over(&memory).expect("room for some keys");
+        let mut truth: HashMap<(u64, u128), Vec<Tid>> = HashMap::new();
         let pages = random.random_range(1..40);
         for _ in 0..3000 {
             let index = random.random_range(1..3);
             let lane = random.random_range(0..60) * if random.random() { 1 } else { u128::MAX / 60 };
             let (hot, block) = (HotKey { owner: owner(PAGES + index, index), lane }, (lane % pages) as u32);
-            let rows = truth.entry((index, lane)).or_insert_with(|| vec![tail(lane as u32, 1)]);
+            let rows = truth.entry((index, lane)).or_insert_with(|| vec![tid(lane as u32, 1)]);
             match random.random_range(0..60) {
                 0 => {
                     cache.change(PAGES + index, block);
                     *rows = (0..random.random_range(0..4))
-                        .map(|_| tail(random.random(), random.random_range(1..292)))
+                        .map(|_| tid(random.random(), random.random_range(1..292)))
                         .collect();
                 }
                 1 => cache.forget(hot),
@@ -84,7 +84,7 @@ fn answers_are_what_is_there() {
                     }
                     None => {
                         let kept = cache.keep(hot, cache.stamp(PAGES + index, block), rows);
-                        assert!((1..=2).contains(&rows.len()) || kept == Kept::No);
+                        assert!((1..=2).contains(&rows.len()) || kept == Admission::No);
                     }
                 },
             }
@@ -96,30 +96,30 @@ fn answers_are_what_is_there() {
 #[test]
 fn what_is_kept_is_found_until_its_page_changes() {
     let memory = memory(1 << 16);
-    let cache = HotRows::over(&memory).unwrap();
-    assert_eq!(cache.find(hot(5)), Found::Unknown);
+    let cache = HotKeys::over(&memory).unwrap();
+    assert_eq!(cache.find(hot(5)), Lookup::Unknown);
     let old = cache.stamp(PAGES, 9);
-    assert_eq!(cache.keep(hot(5), old, &[tail(u32::MAX - 1, 291), tail(3, 4)]), Kept::Yes);
+    assert_eq!(cache.keep(hot(5), old, &[tid(u32::MAX - 1, 291), tid(3, 4)]), Admission::Yes);
     assert_eq!(rows_of(cache.find(hot(5))), Some(vec![(u32::MAX - 1, 291), (3, 4)]));
-    assert_eq!(cache.find(HotKey { owner: owner(PAGES, 8), lane: 5 }), Found::Unknown);
-    assert_eq!(cache.find(hot(5 | 1 << 64)), Found::Unknown);
+    assert_eq!(cache.find(HotKey { owner: owner(PAGES, 8), lane: 5 }), Lookup::Unknown);
+    assert_eq!(cache.find(hot(5 | 1 << 64)), Lookup::Unknown);
     assert_eq!((cache.size_of(owner(PAGES, 7)), cache.size_of(owner(PAGES, 8))), (LINE, 0));
     // Another page, and another index's page of this number.
     cache.change(PAGES, 10);
     cache.change(PAGES + 1, 9);
-    assert!(matches!(cache.find(hot(5)), Found::Rows(_, 2, _)));
+    assert!(matches!(cache.find(hot(5)), Lookup::Rows(_, 2, _)));
     cache.change(PAGES, 9);
-    assert_eq!(cache.find(hot(5)), Found::Stale);
+    assert_eq!(cache.find(hot(5)), Lookup::Stale);
     // What was read before the page changed comes too late.
-    assert_eq!(cache.keep(hot(5), old, &[tail(1, 1)]), Kept::Yes);
-    assert_eq!(cache.find(hot(5)), Found::Stale);
-    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[tail(1, 2)]), Kept::Yes);
+    assert_eq!(cache.keep(hot(5), old, &[tid(1, 1)]), Admission::Yes);
+    assert_eq!(cache.find(hot(5)), Lookup::Stale);
+    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[tid(1, 2)]), Admission::Yes);
     assert_eq!(rows_of(cache.find(hot(5))), Some(vec![(1, 2)]));
     cache.forget(hot(5));
-    assert_eq!(cache.find(hot(5)), Found::Unknown);
+    assert_eq!(cache.find(hot(5)), Lookup::Unknown);
     assert_eq!(cache.size_of(owner(PAGES, 7)), 0);
-    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[tail(1, 2); 3]), Kept::No);
-    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[]), Kept::No);
+    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[tid(1, 2); 3]), Admission::No);
+    assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[]), Admission::No);
 }
 
 /// A stamp says of which page it is, and tells it from others whose changes are counted with its own. A count that has come
@@ -127,7 +127,7 @@ fn what_is_kept_is_found_until_its_page_changes() {
 #[test]
 fn stamps_are_of_one_page_and_do_not_come_again() {
     let memory = memory(1 << 12);
-    let cache = HotRows::over(&memory).unwrap();
+    let cache = HotKeys::over(&memory).unwrap();
     let ours = owner(PAGES, 7);
     for block in [0, 1, 77, 1 << 20, u32::MAX - 1] {
         let stamp = cache.stamp(PAGES, block);
@@ -143,38 +143,38 @@ fn stamps_are_of_one_page_and_do_not_come_again() {
     for _ in 0..3 {
         cache.change(PAGES, 5);
         let stamp = cache.stamp(PAGES, 5);
-        assert_eq!(cache.keep(hot(5), stamp, &[tail(1, 1)]), Kept::Yes);
+        assert_eq!(cache.keep(hot(5), stamp, &[tid(1, 1)]), Admission::Yes);
     }
     assert!(!cache.is_current(ours, last));
-    assert_eq!(cache.find(hot(5)), Found::Stale);
+    assert_eq!(cache.find(hot(5)), Lookup::Stale);
     memory[..stamps].iter().for_each(|word| word.store(1 << 32 | 1, SeqCst));
-    assert_eq!(cache.keep(hot(6), cache.stamp(PAGES, 5), &[tail(1, 1)]), Kept::Yes);
-    assert_eq!(cache.find(hot(6)), Found::Stale);
+    assert_eq!(cache.keep(hot(6), cache.stamp(PAGES, 5), &[tid(1, 1)]), Admission::Yes);
+    assert_eq!(cache.find(hot(6)), Lookup::Stale);
 }
 
 #[test]
 fn too_little_memory_is_no_cache() {
     for words in 0..200 {
         let memory = memory(words);
-        let capacity = HotRows::over(&memory).map_or(0, |cache| cache.capacity());
+        let capacity = HotKeys::over(&memory).map_or(0, |cache| cache.capacity());
         assert!(capacity * LINE / 2 <= words * 8, "{words} words have {capacity} keys");
         assert!((words >= 24) == (capacity > 0), "{words} words have {capacity} keys");
     }
     // What stamps take is little.
     let memory = memory(1 << 20);
-    assert!(HotRows::over(&memory).unwrap().capacity() * LINE / 2 > (8 << 20) / 10 * 9);
+    assert!(HotKeys::over(&memory).unwrap().capacity() * LINE / 2 > (8 << 20) / 10 * 9);
 }
 
 /// Keys in use stay when each of a million others is looked for once; and go when others are in use for long.
 #[test]
 fn a_scan_pushes_nothing_out() {
     let memory = memory(1 << 14);
-    let cache = HotRows::over(&memory).unwrap();
+    let cache = HotKeys::over(&memory).unwrap();
     let capacity = cache.capacity() as u128;
     let look_up = |lane: u128| match cache.find(hot(lane)) {
-        Found::Rows(..) => true,
+        Lookup::Rows(..) => true,
         _ => {
-            cache.keep(hot(lane), cache.stamp(PAGES, 0), &[tail(lane as u32, 1)]);
+            cache.keep(hot(lane), cache.stamp(PAGES, 0), &[tid(lane as u32, 1)]);
             false
         }
     };
@@ -201,7 +201,7 @@ fn threads_see_the_truth() {
     const KEYS: u16 = 24;
     const BLOCKS: u16 = 3;
     let memory = memory(96);
-    let cache = HotRows::over(&memory).unwrap();
+    let cache = HotKeys::over(&memory).unwrap();
     let pages: [RwLock<()>; BLOCKS as usize] = Default::default();
     // Under the page's lock the number of each key's last change.
     let now: [AtomicU64; KEYS as usize] = Default::default();
@@ -226,7 +226,7 @@ fn threads_see_the_truth() {
                 for _ in 0..400_000 {
                     let sought = random.random_range(0..KEYS);
                     let before = now[sought as usize].load(SeqCst) as u32;
-                    if let Found::Rows(rows, count, _) = cache.find(hot(sought.into())) {
+                    if let Lookup::Rows(rows, count, _) = cache.find(hot(sought.into())) {
                         hits.fetch_add(1, SeqCst);
                         let after = now[sought as usize].load(SeqCst) as u32;
                         for row in &rows[..count] {
@@ -239,7 +239,7 @@ fn threads_see_the_truth() {
                     let (stamp, row) = {
                         let _lock = pages[(sought % BLOCKS) as usize].read().unwrap();
                         let stamp = cache.stamp(PAGES, (sought % BLOCKS).into());
-                        (stamp, tail(now[sought as usize].load(SeqCst) as u32, sought))
+                        (stamp, tid(now[sought as usize].load(SeqCst) as u32, sought))
                     };
                     cache.keep(hot(sought.into()), stamp, &[row; 2][..1 + usize::from(random.random::<bool>())]);
                 }
@@ -298,11 +298,11 @@ fn model(deaf: fn(usize) -> bool) {
         for first in 0..2 {
             let (words, page) = (words.clone(), page.clone());
             threads.push(shuttle::thread::spawn(move || {
-                let cache = HotRows::over(&words).unwrap();
+                let cache = HotKeys::over(&words).unwrap();
                 for nth in [0, 1, 0, 2, 3, 0, 4, 1].map(|step| (step + first) % keys().len()) {
                     let before = *page.read().unwrap();
                     let count = 1 + usize::from(nth == 3);
-                    if let Found::Rows(rows, found, _) = cache.find(keys()[nth]) {
+                    if let Lookup::Rows(rows, found, _) = cache.find(keys()[nth]) {
                         assert!(rows[..found].iter().all(|row| row.offset() == nth as u16 + 1), "another key's row");
                         assert_eq!(found, count, "too many rows, or too few");
                         assert!(rows[..found].iter().all(|row| row.block() >= before), "an old row");
@@ -310,13 +310,13 @@ fn model(deaf: fn(usize) -> bool) {
                     }
                     let (stamp, row) = {
                         let page = page.read().unwrap();
-                        (cache.stamp(PAGES, 0), tail(*page, nth as u16 + 1))
+                        (cache.stamp(PAGES, 0), tid(*page, nth as u16 + 1))
                     };
                     cache.keep(keys()[nth], stamp, &[row; 2][..count]);
                 }
             }));
         }
-        let cache = HotRows::over(&words).unwrap();
+        let cache = HotKeys::over(&words).unwrap();
         for forgotten in &keys()[..2] {
             let mut page = page.write().unwrap();
             cache.change(PAGES, 0);
@@ -345,10 +345,10 @@ fn mistakes_are_noticed() {
 #[test]
 fn wide_keys_are_kept() {
     let memory = memory(1 << 16);
-    let cache = HotRows::over(&memory).unwrap();
+    let cache = HotKeys::over(&memory).unwrap();
     for nth in 0..500u128 {
         let wide = hot((nth << 64) | (nth * 7));
-        assert_eq!(cache.keep(wide, cache.stamp(PAGES, 9), &[tail(1, 2), tail(3, 4)]), Kept::Yes, "{nth}");
+        assert_eq!(cache.keep(wide, cache.stamp(PAGES, 9), &[tid(1, 2), tid(3, 4)]), Admission::Yes, "{nth}");
         assert_eq!(rows_of(cache.find(wide)), Some(vec![(1, 2), (3, 4)]), "{nth}");
         assert_eq!(rows_of(cache.find(hot(nth * 7 + 1))), None);
     }
@@ -361,7 +361,7 @@ fn rows_on_two_leaves_are_not_taken_for_all() {
     let shape = shape_of(&meta);
     let rows_of = |lane: u64| 1 + lane % 3;
     let rows =
-        (0..600).flat_map(|lane| (0..rows_of(lane)).map(move |row| (lane * 2, tail(lane as u32, row as u16 + 1))));
+        (0..600).flat_map(|lane| (0..rows_of(lane)).map(move |row| (lane * 2, tid(lane as u32, row as u16 + 1))));
     let store = MemoryStore::new(&load(&meta, 90, rows), 400);
     let tree: Tree<MemoryStore, u64> = Tree::ordered(&store, &meta.geometry, ());
     let (mut on_one, mut on_two, mut absent) = (0, 0, 0);

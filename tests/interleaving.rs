@@ -6,15 +6,15 @@ mod common;
 use common::bytes::{Row, SMALL_KEY, TINY_KEY, Taste, in_one_piece, sort_of};
 use common::*;
 use fpbtree_engine::cache::descents::Marks;
-use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PageBytes, Result, Tail};
-use fpbtree_engine::keys::bytes::{Kept, MOST_KEY};
+use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PageBytes, Result, Tid};
+use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::log::{Change, Horizon};
-use fpbtree_engine::page::{Entry, KeySpace, Long, Meta, Page};
+use fpbtree_engine::page::{Bytes, Entry, KeySpace, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::{MemoryStore, Pin};
 use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
-use fpbtree_engine::tree::{Inquest, Manner, Tree, Verdict};
+use fpbtree_engine::tree::{DeadTids, InsertOptions, Tree, Verdict};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -45,7 +45,7 @@ trait Case: Sized {
     fn rank(&self, row: &Self::Row) -> Self::Rank;
     fn entry(row: &Self::Row) -> Entry<'_, Self::Keys>;
     /// The places before and behind all rows with the key of this one.
-    fn around(&self, row: &Self::Row) -> [<Self::Keys as KeySpace>::Kept; 2];
+    fn around(&self, row: &Self::Row) -> [<Self::Keys as KeySpace>::OwnedKey; 2];
     fn image(&self, entry: &Entry<'_, Self::Keys>) -> Self::Image;
     fn matched(&self, matches: &Matches<Self::Keys>) -> Vec<Self::Image>;
     fn load<'r>(&self, rows: impl Iterator<Item = &'r Self::Row>) -> Vec<PageBytes>
@@ -56,12 +56,12 @@ trait Case: Sized {
     fn scan(busy: &Busy<Self>);
 
     fn place(&self, row: &Self::Row) -> Place<Self> {
-        (self.rank(row), Self::entry(row).tail.position())
+        (self.rank(row), Self::entry(row).tid.position())
     }
 }
 
 /// What no two rows share.
-type Place<C> = (<C as Case>::Rank, Tail);
+type Place<C> = (<C as Case>::Rank, Tid);
 
 /// Lanes of which there are so many.
 struct Exact<L>(u128, PhantomData<L>);
@@ -84,8 +84,8 @@ impl<L: Lane> Case for Exact<L> {
     fn order(&self) {}
 
     fn row(&self, random: &mut StdRng, number: u64) -> Key<L> {
-        let (lane, tail) = key(random.random_range(0..self.0) * (L::MAX.to_u128() / self.0), number);
-        Key::new(lane, tail)
+        let (lane, tid) = key(random.random_range(0..self.0) * (L::MAX.to_u128() / self.0), number);
+        Key::new(lane, tid)
     }
 
     fn rank(&self, row: &Key<L>) -> L {
@@ -93,11 +93,11 @@ impl<L: Lane> Case for Exact<L> {
     }
 
     fn entry(row: &Key<L>) -> Entry<'_, L> {
-        Entry { key: row.lane, tail: row.tail, child: NO_BLOCK }
+        Entry { key: row.lane, tid: row.tid, child: NO_BLOCK }
     }
 
     fn around(&self, row: &Key<L>) -> [Key<L>; 2] {
-        [Tail::first(false), Tail::last(false)].map(|tail| Key { tail, ..*row })
+        [Tid::first(false), Tid::last(false)].map(|tid| Key { tid, ..*row })
     }
 
     fn image(&self, entry: &Entry<'_, L>) -> Key<L> {
@@ -109,7 +109,7 @@ impl<L: Lane> Case for Exact<L> {
     }
 
     fn load<'r>(&self, rows: impl Iterator<Item = &'r Key<L>>) -> Vec<PageBytes> {
-        load(&self.meta(), 80, rows.map(|row| (row.lane, row.tail)))
+        load(&self.meta(), 80, rows.map(|row| (row.lane, row.tid)))
     }
 
     fn problems(&self, tree: Tree<'_, MemoryStore, L>) -> Vec<String> {
@@ -138,7 +138,7 @@ struct Strings {
 
 impl Strings {
     fn of_taste(taste: Taste) -> Self {
-        let geometry = bytes::for_keys(taste.most, taste.shape.has_extra());
+        let geometry = bytes::for_keys(taste.most, taste.shape.has_payload());
         Strings { taste, geometry }
     }
 
@@ -155,16 +155,16 @@ impl Strings {
 impl Case for Strings {
     /// Pages hold more of these, but those that hold any are not deleted.
     const LASTING: u64 = 40;
-    type Keys = Long;
+    type Keys = Bytes;
     type Row = Row;
     type Rank = Vec<bytes::Sort>;
-    type Image = (Vec<u8>, Vec<u8>, Tail);
+    type Image = (Vec<u8>, Vec<u8>, Tid);
 
     fn meta(&self) -> Meta {
         self.taste.meta(self.geometry)
     }
 
-    fn order(&self) -> <Long as KeySpace>::Order<'_> {
+    fn order(&self) -> <Bytes as KeySpace>::Order<'_> {
         self.taste.order()
     }
 
@@ -176,23 +176,23 @@ impl Case for Strings {
         row.values.iter().zip(&self.taste.columns.0).map(|(value, digit)| sort_of(*digit, value)).collect()
     }
 
-    fn entry(row: &Row) -> Entry<'_, Long> {
+    fn entry(row: &Row) -> Entry<'_, Bytes> {
         row.entry()
     }
 
-    fn around(&self, row: &Row) -> [Kept; 2] {
+    fn around(&self, row: &Row) -> [OwnedKey; 2] {
         [false, true].map(|above| {
-            let mut kept = Kept::new();
-            kept.place(&self.taste.shape, &row.digits, above);
+            let mut kept = OwnedKey::new();
+            kept.set_to_place(&self.taste.shape, &row.digits, above);
             kept
         })
     }
 
-    fn image(&self, entry: &Entry<'_, Long>) -> Self::Image {
+    fn image(&self, entry: &Entry<'_, Bytes>) -> Self::Image {
         in_one_piece(entry, &self.taste.shape)
     }
 
-    fn matched(&self, matches: &Matches<Long>) -> Vec<Self::Image> {
+    fn matched(&self, matches: &Matches<Bytes>) -> Vec<Self::Image> {
         (0..matches.len()).map(|at| self.image(&matches.entry(at).expect("keys were wanted"))).collect()
     }
 
@@ -200,7 +200,7 @@ impl Case for Strings {
         self.taste.load(&self.meta(), 80, rows)
     }
 
-    fn problems(&self, tree: Tree<'_, MemoryStore, Long>) -> Vec<String> {
+    fn problems(&self, tree: Tree<'_, MemoryStore, Bytes>) -> Vec<String> {
         bytes::problems(tree)
     }
 
@@ -230,7 +230,7 @@ struct Busy<C: Case> {
     /// The rows that come and go, as they are now.
     passing: RefCell<BTreeMap<Place<C>, C::Row>>,
     /// Those of them that died, whose entries may be there or not.
-    dead: RefCell<BTreeSet<Tail>>,
+    dead: RefCell<BTreeSet<Tid>>,
     /// How many there have been.
     rows: Cell<u64>,
     locks: Cell<usize>,
@@ -305,12 +305,12 @@ impl<C: Case> Busy<C> {
         // VACUUM waits for pins, and for the VACUUM before it.
         if self.pins.get() == 0 && !self.vacuuming.get() && self.roll(6) == 0 {
             let (few, part) = (self.roll(2) == 0, self.roll(7));
-            let is_dead = |tail: Tail| tail.block() & PASSING != 0 && (!few || tail.block() % 7 == part);
+            let is_dead = |tid: Tid| tid.block() & PASSING != 0 && (!few || tid.block() % 7 == part);
             self.passing.borrow_mut().retain(|place, _| !is_dead(place.1));
             self.dead.borrow_mut().retain(|row| !is_dead(*row));
             let stats = self
                 .others_tree()
-                .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut { is_dead }, &mut |_, _, _| {}, &mut |_| {})
+                .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut { is_dead }, &mut |_, _, _| {}, &mut |_| {})
                 .unwrap();
             self.deleted.set(self.deleted.get() + stats.deleted_pages as usize);
             self.folded.set(self.folded.get() + stats.folded_pages as usize);
@@ -327,7 +327,7 @@ impl<C: Case> Busy<C> {
     /// Some of the rows that come and go are dead to everyone from now on; of some of these that is noticed.
     fn let_some_die(&self) {
         let part = self.roll(3);
-        let dies = |tail: Tail| tail.block() % 3 == part;
+        let dies = |tid: Tid| tid.block() % 3 == part;
         self.passing.borrow_mut().retain(|place, _| {
             if dies(place.1) {
                 self.store.bury(place.1);
@@ -336,18 +336,18 @@ impl<C: Case> Busy<C> {
             !dies(place.1)
         });
         let (dead, tree) = (self.dead.borrow(), self.others_tree());
-        let noticed = |tail: Tail| dead.contains(&tail.position()) && tail.block().is_multiple_of(2);
+        let noticed = |tid: Tid| dead.contains(&tid.position()) && tid.block().is_multiple_of(2);
         let mut places = Vec::new();
         for_each_leaf(tree, |block, page| {
             for node in (0..page.nodes()).map(|node| page.node(node)) {
-                let slots = (0..node.len()).filter(|&slot| noticed(node.tail(slot)));
-                places.extend(slots.map(|slot| (block, node.tail_at(slot) as u16)));
+                let slots = (0..node.len()).filter(|&slot| noticed(node.tid(slot)));
+                places.extend(slots.map(|slot| (block, node.tid_at(slot) as u16)));
             }
         });
         for (block, place) in places {
             let pin = self.store.pin(block).expect("a leaf");
             self.store.lock(pin, Mode::Share);
-            self.store.set_hint(pin, &[place], Tail::DEAD);
+            self.store.set_hint(pin, &[place], Tid::DEAD);
             tree.release(pin);
         }
     }
@@ -369,24 +369,24 @@ impl<C: Case> Busy<C> {
     }
 
     /// Inserts a row, or says which one is in its way.
-    fn try_insert(&self, tree: Tree<'_, impl PageStore, C::Keys>, row: &C::Row) -> Option<Tail> {
+    fn try_insert(&self, tree: Tree<'_, impl PageStore, C::Keys>, row: &C::Row) -> Option<Tid> {
         let entry = C::entry(row);
-        let manner = Manner { fill: 90, adds_version: self.roll(2) == 0 };
+        let options = InsertOptions { fill: 90, adds_version: self.roll(2) == 0 };
         if !self.unique {
-            tree.insert_entry(&entry, manner).unwrap();
+            tree.insert_entry(&entry, options).unwrap();
             return None;
         }
         let mut obstacle = None;
-        let mut look = |tail: Tail| {
-            if self.dead.borrow().contains(&tail.position()) {
+        let mut look = |tid: Tid| {
+            if self.dead.borrow().contains(&tid.position()) {
                 return Verdict::Dead;
             }
-            obstacle = Some(tail.position());
+            obstacle = Some(tid.position());
             Verdict::Stop
         };
         let [low, high] = self.case.around(row);
-        let around = (C::Keys::lend(&low, self.case.order()), C::Keys::lend(&high, self.case.order()));
-        let inserted = tree.insert_unique(around, Some(&entry), manner, &mut look).unwrap();
+        let around = (C::Keys::borrow(&low, self.case.order()), C::Keys::borrow(&high, self.case.order()));
+        let inserted = tree.insert_unique(around, Some(&entry), options, &mut look).unwrap();
         assert_eq!(inserted, obstacle.is_none());
         obstacle
     }
@@ -406,7 +406,7 @@ impl<C: Case> Busy<C> {
         let mut found = Vec::new();
         let dead = self.dead.borrow();
         let leaf = |_, page: &Page<'_, C::Keys>| {
-            let living = page.iter().filter(|entry| !dead.contains(&entry.tail.position()));
+            let living = page.iter().filter(|entry| !dead.contains(&entry.tid.position()));
             found.extend(living.map(|entry| self.case.image(&entry)));
         };
         for_each_leaf(self.others_tree(), leaf);
@@ -420,7 +420,7 @@ impl<C: Case> Busy<C> {
 
 /// Shows `look` the leaves, by the right links.
 fn for_each_leaf<K: KeySpace>(tree: Tree<'_, MemoryStore, K>, mut look: impl FnMut(Block, &Page<'_, K>)) {
-    let mut pin = tree.leaf_for(K::lend(K::first(), tree.order())).expect("there is a first leaf");
+    let mut pin = tree.leaf_for(K::borrow(K::first(), tree.order())).expect("there is a first leaf");
     loop {
         let page = tree.page(pin).expect("a leaf");
         look(tree.store().block(pin), &page);
@@ -543,7 +543,7 @@ impl<C: Case> PageStore for Busy<C> {
 fn walk<C: Case>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl Fn(&C::Row) -> bool) {
     let image = |row: &C::Row| busy.case.image(&C::entry(row));
     let lasting: Vec<_> = busy.lasting.iter().filter(|row| wanted(row)).map(image).collect();
-    let here = || -> BTreeSet<Tail> {
+    let here = || -> BTreeSet<Tid> {
         let passing = busy.passing.borrow();
         passing.iter().filter(|(_, row)| wanted(row)).map(|(place, _)| place.1).collect()
     };
@@ -558,13 +558,13 @@ fn walk<C: Case>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl 
             cursor.turn();
         }
         let read = cursor.read_page(busy.tree(), selection, false, &mut matches).unwrap();
-        let is_passing = |tail: &Tail| tail.block() & PASSING != 0;
-        for tail in matches.tails().iter().filter(|tail| is_passing(tail)) {
-            assert!(seen.insert(tail.position()) || turns, "a row comes twice");
+        let is_passing = |tid: &Tid| tid.block() & PASSING != 0;
+        for tid in matches.tids().iter().filter(|tid| is_passing(tid)) {
+            assert!(seen.insert(tid.position()) || turns, "a row comes twice");
         }
-        let tails = matches.tails().iter();
-        let images = busy.case.matched(&matches).into_iter().zip(tails);
-        let mut found: Vec<_> = images.filter(|(_, tail)| !is_passing(tail)).map(|(image, _)| image).collect();
+        let tids = matches.tids().iter();
+        let images = busy.case.matched(&matches).into_iter().zip(tids);
+        let mut found: Vec<_> = images.filter(|(_, tid)| !is_passing(tid)).map(|(image, _)| image).collect();
         if cursor.direction() == Direction::Backward {
             found.reverse();
         }
@@ -583,7 +583,7 @@ fn walk<C: Case>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl 
         }
     }
     let after = here();
-    assert!(turns || before.intersection(&after).all(|tail| seen.contains(tail)), "a row is missing");
+    assert!(turns || before.intersection(&after).all(|tid| seen.contains(tid)), "a row is missing");
 }
 
 /// What others, and luck, did to a tree.
@@ -621,10 +621,10 @@ fn interleave<C: Case>(case: C, unique: bool, seed: u64) -> Tally {
         if operation == 0 {
             busy.vacuuming.set(true);
             // Rows that come while it runs may go or stay; those before it go.
-            let before: BTreeSet<Tail> = busy.passing.borrow().keys().map(|place| place.1).collect();
-            let mut is_dead = |tail: Tail| before.contains(&tail.position());
+            let before: BTreeSet<Tid> = busy.passing.borrow().keys().map(|place| place.1).collect();
+            let mut is_dead = |tid: Tid| before.contains(&tid.position());
             busy.tree()
-                .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+                .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
                 .unwrap();
             busy.passing.borrow_mut().retain(|place, _| !before.contains(&place.1));
             busy.vacuuming.set(false);

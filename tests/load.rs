@@ -4,15 +4,15 @@ mod common;
 
 use std::mem::MaybeUninit;
 
-use common::bytes::{self, LongBed, Row, Taste, Value};
+use common::bytes::{self, BytesBed, Row, Taste, Value};
 use common::*;
-use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PAGE_SIZE, PageBytes, Tail};
+use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PAGE_SIZE, PageBytes, Tid};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::log::Ranges;
 use fpbtree_engine::page::{Entry, KeySpace, Meta, Page, PageMut};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::load::{Leaves, Loader, PartPages};
+use fpbtree_engine::tree::load::{LeafWriter, Loader, PartPages};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -65,7 +65,7 @@ impl<L: Lane> PartPages<L> for Written<L> {
 }
 
 /// Loads entries in parts that begin at the places given, the last part first, and checks all there is to check.
-fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tail)], places: &[Key<L>], fill: usize) {
+fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tid)], places: &[Key<L>], fill: usize) {
     let meta = exact(one_column::<L>(), geometry);
     let parts = places.len() + 1;
     let first = |part: usize| (2 + part) as Block;
@@ -75,12 +75,12 @@ fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tail)], places: &[
     for part in (0..parts).rev() {
         let low = if part == 0 { Key::MIN } else { places[part - 1] };
         let high = places.get(part).copied().unwrap_or(Key::MAX);
-        let mut memory = Box::new(MaybeUninit::<Leaves<L>>::uninit());
-        Leaves::init(&mut memory, fill, &low, first(part));
+        let mut memory = Box::new(MaybeUninit::<LeafWriter<L>>::uninit());
+        LeafWriter::init(&mut memory, fill, &low, first(part));
         // SAFETY: just initialised.
         let leaves = unsafe { memory.assume_init_mut() };
-        for &(key, tail) in entries.iter().filter(|(lane, tail)| (low..high).contains(&Key::new(*lane, *tail))) {
-            leaves.add(&geometry, (), &Entry { key, tail, child: NO_BLOCK }, &mut written);
+        for &(key, tid) in entries.iter().filter(|(lane, tid)| (low..high).contains(&Key::new(*lane, *tid))) {
+            leaves.add(&geometry, (), &Entry { key, tid, child: NO_BLOCK }, &mut written);
         }
         let right = if part + 1 < parts { first(part + 1) } else { NO_BLOCK };
         let last = leaves.finish(&geometry, (), (&high, right), &mut written);
@@ -104,10 +104,10 @@ fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tail)], places: &[
         loader.add_leaf(&geometry, (), &L::downlink(low, *block), behind, &mut write);
     }
     loader.finish(&geometry, (), &mut write);
-    let model = entries.iter().map(|&(lane, tail)| Key::new(lane, tail)).collect();
+    let model = entries.iter().map(|&(lane, tid)| Key::new(lane, tid)).collect();
     let mut bed = Bed { store: MemoryStore::new(&pages, pages.len() + 500), meta, model };
     bed.check();
-    bed.vacuum(|tail| tail.block().is_multiple_of(3));
+    bed.vacuum(|tid| tid.block().is_multiple_of(3));
     bed.check();
 }
 
@@ -121,11 +121,11 @@ fn in_parts<L: Lane>() {
         // Places at entries, before lanes, and one that leaves a part empty.
         let mut places: Vec<_> = (0..random.random_range(1..6))
             .map(|_| {
-                let (lane, tail) = entries[random.random_range(0..count)];
-                Key::new(lane, if random.random_bool(0.5) { Tail::MIN } else { tail })
+                let (lane, tid) = entries[random.random_range(0..count)];
+                Key::new(lane, if random.random_bool(0.5) { Tid::MIN } else { tid })
             })
             .collect();
-        places.push(Key::new(L::from_u128(1 << 20), Tail::MIN));
+        places.push(Key::new(L::from_u128(1 << 20), Tid::MIN));
         places.sort();
         places.dedup();
         places.retain(|place| *place > Key::MIN);
@@ -174,7 +174,7 @@ fn random_sizes<L: Lane>() {
             for _ in 0..1000 {
                 bed.insert(some_key(&mut random, 1 << 20));
             }
-            bed.vacuum(|tail| tail.block().is_multiple_of(2));
+            bed.vacuum(|tid| tid.block().is_multiple_of(2));
             bed.check();
         }
     }
@@ -195,7 +195,7 @@ fn random_sizes_of_u128() {
     random_sizes::<u128>();
 }
 
-/// Rows that share a few lanes take little more than their tails, whatever the fill factor, and stay so.
+/// Rows that share a few lanes take little more than their TIDs, whatever the fill factor, and stay so.
 #[test]
 #[cfg_attr(
     any(feature = "page-4k", feature = "page-16k", feature = "page-32k"),
@@ -207,7 +207,7 @@ fn runs_are_small() {
         let bytes = |bed: &Bed<u32>| f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / bed.model.len() as f64;
         assert!(bytes(&bed) < most, "{} bytes an entry, {size} to a lane", bytes(&bed));
         let salted = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-        bed.vacuum(|tail| salted(u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1) % 10 == 3);
+        bed.vacuum(|tid| salted(u64::from(tid.block()) * 100 + u64::from(tid.offset()) - 1) % 10 == 3);
         for row in (0..300_000).filter(|row| salted(*row) % 20 == 3) {
             bed.insert(key(u128::from(row) / size, row));
         }
@@ -251,12 +251,12 @@ fn runs_of_byte_strings_are_small() {
             // Every third number carries the same.
             let number = |at: u64| 3 * at + 2;
             let rows: Vec<Row> = (0..100_000).map(|at| row(number(at))).collect();
-            let geometry = bytes::normal(taste.shape.has_extra());
-            let mut bed = LongBed::loaded(taste.clone(), geometry, fill, rows, 2000);
-            let bytes = |bed: &LongBed| f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / bed.model.len() as f64;
+            let geometry = bytes::normal(taste.shape.has_payload());
+            let mut bed = BytesBed::loaded(taste.clone(), geometry, fill, rows, 2000);
+            let bytes = |bed: &BytesBed| f64::from(bed.store.block_count()) * PAGE_SIZE as f64 / bed.model.len() as f64;
             assert!(bytes(&bed) < most + more, "{} bytes an entry, {size} to a key", bytes(&bed));
             let salted = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-            bed.vacuum(|tail| salted(u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1) % 10 == 3);
+            bed.vacuum(|tid| salted(u64::from(tid.block()) * 100 + u64::from(tid.offset()) - 1) % 10 == 3);
             for at in (0..100_000).filter(|at| salted(number(*at)) % 20 == 3) {
                 bed.insert(row(number(at)));
             }
@@ -286,15 +286,15 @@ fn inserted_runs_are_small() {
         }
         let keys: Vec<u64> = rows.iter().map(|_| random.random_range(0..50)).collect();
         let mut bed = Bed::<u32>::new(normal::<u32>(), 1000);
-        let mut long_bed = LongBed::new(Taste::new(vec![column], 0, 1000, &[], 1), bytes::normal(false), 1000);
+        let mut bytes_bed = BytesBed::new(Taste::new(vec![column], 0, 1000, &[], 1), bytes::normal(false), 1000);
         for (&row, k) in rows.iter().zip(keys) {
             bed.insert(key(k.into(), row));
             let text = format!("a key that does not fit its lane, {k:05}");
-            long_bed.insert(long_bed.taste.row(vec![Value::Bytes(text.into_bytes())], row));
+            bytes_bed.insert(bytes_bed.taste.row(vec![Value::Bytes(text.into_bytes())], row));
         }
         bed.check();
-        long_bed.check();
-        for blocks in [bed.store.block_count(), long_bed.store.block_count()] {
+        bytes_bed.check();
+        for blocks in [bed.store.block_count(), bytes_bed.store.block_count()] {
             let bytes = f64::from(blocks) * PAGE_SIZE as f64 / 100_000.0;
             assert!(bytes < most, "{bytes} bytes an entry");
         }

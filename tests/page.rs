@@ -6,11 +6,11 @@ mod common;
 use common::bytes::{Place, Row, SMALL_KEY, Taste};
 use common::{bytes, *};
 use fpbtree_engine::format::{
-    Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tail,
+    Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid,
 };
-use fpbtree_engine::keys::bytes::{Kept, Stored};
-use fpbtree_engine::log::{Cell, Change, Decoded, Edit, Horizon, Part, Ranges};
-use fpbtree_engine::page::{Entry, Joined, KeySpace, Links, Long, Page, Plan, Thrift};
+use fpbtree_engine::keys::bytes::{OwnedKey, Stored};
+use fpbtree_engine::log::{BlockEdits, Cell, Change, Decoded, Edit, Horizon, Ranges};
+use fpbtree_engine::page::{Bytes, Entry, Joined, KeySpace, Links, Page, Plan, Thrift};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -29,10 +29,10 @@ fn make(bytes: &mut PageBytes, change: Change<'_, Block>) {
     read.apply(0, bytes, &mut Ranges::new());
     let (kind, mut part) = (change.kind(), Vec::new());
     change.encode_part(kind, 0, &mut part);
-    Part::foresee(kind, &part, &redone);
+    BlockEdits::prefetch(kind, &part, &redone);
     let is_redone = match kind.is_insertion() {
-        true => Part::redo_insertion(kind, &part, &mut redone),
-        false => Part::decode(kind, &part).is_some_and(|part| part.redo(&mut redone)),
+        true => BlockEdits::redo_insertion(kind, &part, &mut redone),
+        false => BlockEdits::decode(kind, &part).is_some_and(|part| part.redo(&mut redone)),
     };
     assert!(is_redone && redone == *bytes, "{change:?}");
 }
@@ -88,9 +88,9 @@ struct Sheet<'g, L> {
 impl<'g, L: Lane> Sheet<'g, L> {
     /// A page with one entry, which begins an inner page and may not be taken out of it.
     fn new(geometry: &'g Geometry, level: u8, right: Block) -> Self {
-        let high = if right == 0 { Key::MAX } else { Key::new(L::MAX, Tail::first(true)) };
+        let high = if right == 0 { Key::MAX } else { Key::new(L::MAX, Tid::first(true)) };
         let links = Links { level, left: 0, right, low: Key::MIN, high };
-        let first = Entry { key: L::MIN, tail: Tail::MIN, child: 5 };
+        let first = Entry { key: L::MIN, tid: Tid::MIN, child: 5 };
         let (count, model) = match level {
             0 => (0, BTreeMap::new()),
             _ => (1, BTreeMap::from([(first.key(), first.child)])),
@@ -132,7 +132,7 @@ impl<'g, L: Lane> Sheet<'g, L> {
             }
         }
         if !nodes.is_empty() {
-            make(&mut self.bytes, Change::new(BLOCK).edit(Edit::Purge(&nodes)));
+            make(&mut self.bytes, Change::new(BLOCK).edit(Edit::RemoveSet(&nodes)));
         }
     }
 
@@ -143,8 +143,8 @@ impl<'g, L: Lane> Sheet<'g, L> {
         let found = page.iter().map(|entry| (entry.key(), if level == 0 { 0 } else { entry.child }));
         assert!(found.eq(self.model.iter().map(|(key, child)| (*key, if level == 0 { 0 } else { *child }))));
         for _ in 0..3 {
-            let (lane, tail) = random_key::<L>(random, 40);
-            let key = Key::new(lane, tail);
+            let (lane, tid) = random_key::<L>(random, 40);
+            let key = Key::new(lane, tid);
             let place = page.lower_bound(key);
             let after = self.model.range(key..).next();
             let before = self.model.range(..key).next_back();
@@ -171,7 +171,7 @@ fn encoded(change: &Change<'_, Block>) -> Vec<u8> {
     record
 }
 
-fn random_key<L: Lane>(random: &mut StdRng, spread: u128) -> (L, Tail) {
+fn random_key<L: Lane>(random: &mut StdRng, spread: u128) -> (L, Tid) {
     key(random.random_range(0..spread) * (L::MAX.to_u128() / spread), random.random_range(0..5000))
 }
 
@@ -180,7 +180,7 @@ fn geometries<L: Lane>() -> Vec<Geometry> {
         LaneKind::U32 => &[[2, 2, 2, 3], [1, 12, 1, 12]],
         LaneKind::U64 => &[[4, 3, 2, 5], [2, 15, 2, 20]],
         LaneKind::U128 => &[[2, 5, 3, 9], [1, 40, 1, 30]],
-        LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
+        LaneKind::Prefix | LaneKind::PrefixPayload => unreachable!("exact lanes only"),
     };
     let most = MAX_PAGE_NODES as u8 / 3;
     let chosen = widths.iter().map(|widths| {
@@ -202,11 +202,11 @@ fn pages<L: Lane>() {
                 let (mut full, mut row) = (0, 0);
                 while full < 3 {
                     row += 1;
-                    let (lane, tail) = match row % 4 {
+                    let (lane, tid) = match row % 4 {
                         0 => key(row.into(), row),
                         _ => random_key(&mut random, spread),
                     };
-                    let entry = Entry { key: lane, tail, child: random.random_range(2..1000) };
+                    let entry = Entry { key: lane, tid, child: random.random_range(2..1000) };
                     if !sheet.model.contains_key(&entry.key()) && !sheet.insert(entry, &mut plans) {
                         let room = geometry.layout(level).page_entries();
                         assert!(sheet.model.len() * 2 >= room, "{} of {room} entries and full", sheet.model.len());
@@ -255,13 +255,13 @@ fn rests<L: Lane>() {
         let mut sheet = Sheet::<L>::new(&geometry, level, right);
         let mut is_full = false;
         while !is_full {
-            let (lane, tail) = random_key(&mut random, spread);
-            let entry = Entry { key: lane, tail, child: random.random_range(2..1000) };
+            let (lane, tid) = random_key(&mut random, spread);
+            let entry = Entry { key: lane, tid, child: random.random_range(2..1000) };
             is_full = !sheet.model.contains_key(&entry.key()) && !sheet.insert(entry, &mut Vec::new());
         }
         let page = sheet.page();
         let links = Links { level, left: 3, right: page.right(), low: page.low(), high: page.high() };
-        let rest = |skip| L::rest(&page, &geometry, &links, skip);
+        let rest = |skip| L::right_half(&page, &geometry, &links, skip);
         for skip in [0, 1, page.entries() / 2, page.entries() - 1] {
             let left = page.entries() - skip;
             let built = L::build(&geometry, &links, left, page.iter().skip(skip));
@@ -289,46 +289,46 @@ fn rests_of_pages() {
 fn a_run_takes_entries_of_its_key() {
     let geometry = normal::<u32>();
     let links = Links { level: 0, left: 0, right: 0, low: Key::MIN, high: Key::MAX };
-    let entries = (0..40).map(|row| Entry { key: 7, tail: key::<u32>(7, row * 2).1, child: 0 });
+    let entries = (0..40).map(|row| Entry { key: 7, tid: key::<u32>(7, row * 2).1, child: 0 });
     let bytes = u32::build(&geometry, &links, 40, entries).expect("lanes always fit");
     assert_eq!(Page::<u32>::open(&bytes, &geometry, BLOCK).map(|page| page.runs()), Ok(1));
     let fits = |lane, cell| {
-        let insert = Edit::Insert { place: Position { node: 0, slot: 3 }, lane, tail: Tail::MIN, child: 0, cell };
+        let insert = Edit::Insert { place: Position { node: 0, slot: 3 }, lane, tid: Tid::MIN, child: 0, cell };
         Change::new(BLOCK).edit(insert).fits(0, &bytes)
     };
     assert!(fits(7, Cell::None) && !fits(8, Cell::None) && !fits(7, Cell::Shared(8000)));
-    assert!(!fits(7, Cell::New { rest: &[1], extra: &[] }));
+    assert!(!fits(7, Cell::New { suffix: &[1], payload: &[] }));
 }
 
 /// A leaf of byte strings, and the rows it should hold.
-struct LongSheet {
+struct BytesSheet {
     taste: Taste,
     geometry: Geometry,
     bytes: PageBytes,
     model: BTreeMap<Place, Row>,
 }
 
-impl LongSheet {
+impl BytesSheet {
     fn new(taste: Taste, geometry: Geometry, right: Block) -> Self {
-        let mut high = *Long::last();
+        let mut high = *Bytes::last();
         if right > 0 {
             // Behind all markers.
             high.keep_front(&Stored::whole(&[9], &[]), 1);
         }
-        let (low, high) = (Long::fence_of(Long::first()), Long::fence_of(&high));
+        let (low, high) = (Bytes::fence_of(Bytes::first()), Bytes::fence_of(&high));
         let links = Links { level: 0, left: 0, right, low, high };
-        let bytes = Long::build(&geometry, &links, 0, [].into_iter()).expect("nothing fits");
-        LongSheet { taste, geometry, bytes, model: BTreeMap::new() }
+        let bytes = Bytes::build(&geometry, &links, 0, [].into_iter()).expect("nothing fits");
+        BytesSheet { taste, geometry, bytes, model: BTreeMap::new() }
     }
 
-    fn page(&self) -> Page<'_, Long> {
+    fn page(&self) -> Page<'_, Bytes> {
         Page::verify(&self.bytes, &self.geometry, BLOCK, None, self.taste.order()).expect("the page is sound")
     }
 
     /// Inserts, unless the page is full.
     fn insert(&mut self, row: Row, plans: &mut Vec<Plan>) -> bool {
         let entry = row.entry();
-        let key = Long::key_of(&entry, self.taste.order());
+        let key = Bytes::key_of(&entry, self.taste.order());
         let is_in = insert(&mut self.bytes, &self.geometry, key, &entry, plans);
         if is_in {
             self.model.insert(row.place(&self.taste.columns), row);
@@ -336,18 +336,18 @@ impl LongSheet {
         is_in
     }
 
-    fn remove(&mut self, mut is_doomed: impl FnMut(Tail) -> bool) {
+    fn remove(&mut self, mut is_doomed: impl FnMut(Tid) -> bool) {
         let before = self.bytes;
-        let page = Page::<Long>::open(&before, &self.geometry, BLOCK).expect("the page can be read");
+        let page = Page::<Bytes>::open(&before, &self.geometry, BLOCK).expect("the page can be read");
         for number in (0..page.nodes()).rev() {
             let node = page.node(number);
-            let doomed = (0..node.len()).filter(|&slot| is_doomed(node.tail(slot)));
+            let doomed = (0..node.len()).filter(|&slot| is_doomed(node.tid(slot)));
             let mask = doomed.fold(0, |mask, slot| mask | 1 << slot);
-            let tails: Vec<Tail> =
-                (0..node.len()).filter(|slot| mask >> slot & 1 == 1).map(|slot| node.tail(slot)).collect();
-            self.model.retain(|_, row| !tails.contains(&row.tail));
+            let tids: Vec<Tid> =
+                (0..node.len()).filter(|slot| mask >> slot & 1 == 1).map(|slot| node.tid(slot)).collect();
+            self.model.retain(|_, row| !tids.contains(&row.tid));
             if mask != 0 {
-                make(&mut self.bytes, Change::new(BLOCK).edit(Edit::Purge(&[(number as u8, mask)])));
+                make(&mut self.bytes, Change::new(BLOCK).edit(Edit::RemoveSet(&[(number as u8, mask)])));
             }
         }
     }
@@ -359,9 +359,9 @@ impl LongSheet {
         assert!(found.clone().count() == page.entries() && page.entries() == self.model.len());
         let mut place = Position { node: 0, slot: 0 };
         for (entry, row) in found {
-            assert!(entry.tail == row.tail && entry.key.is_same(&row.entry().key));
-            let mut kept = Kept::FIRST;
-            Long::keep_key(&mut kept, &row.entry(), self.taste.order()).expect("a sound key");
+            assert!(entry.tid == row.tid && entry.key.is_same(&row.entry().key));
+            let mut kept = OwnedKey::FIRST;
+            Bytes::set_to_key(&mut kept, &row.entry(), self.taste.order()).expect("a sound key");
             assert_eq!(page.lower_bound(kept.key(self.taste.order())), place);
             place = page.next(place);
             kept.step();
@@ -379,14 +379,14 @@ fn pages_of_byte_strings() {
     for seed in 0..150 {
         let mut random = StdRng::seed_from_u64(seed);
         let taste = Taste::random(&mut random, SMALL_KEY);
-        let carries = taste.shape.has_extra();
+        let carries = taste.shape.has_payload();
         let geometry = if random.random() { bytes::small(carries) } else { bytes::normal(carries) };
-        let mut sheet = LongSheet::new(taste, geometry, [0, 9][random.random_range(0..2)]);
+        let mut sheet = BytesSheet::new(taste, geometry, [0, 9][random.random_range(0..2)]);
         let (mut full, mut number) = (0, 0);
         while full < 3 {
             number += random.random_range(1..4);
             let row = sheet.taste.random_row(&mut random, number * 0x9E37 % 60_000);
-            if sheet.model.values().any(|other| other.tail == row.tail) {
+            if sheet.model.values().any(|other| other.tid == row.tid) {
                 continue;
             }
             if !sheet.insert(row, &mut plans) {
@@ -455,17 +455,17 @@ fn edits_are_read_back_as_written() {
         let nodes: Vec<(u8, u64)> =
             (0..random.random_range(2..128)).map(|_| (random.random(), random.random())).collect();
         let place = Position { node: random.random(), slot: random.random() };
-        let fence = Key::new(random.random(), Tail::from_raw(random.random()));
-        let (rest, extra) = image.split_at(random.random_range(0..3000));
-        let extra = &extra[..random.random_range(0..3000)];
-        let cells = [Cell::None, Cell::Shared(random.random()), Cell::New { rest, extra }];
+        let fence = Key::new(random.random(), Tid::from_raw(random.random()));
+        let (suffix, payload) = image.split_at(random.random_range(0..3000));
+        let payload = &payload[..random.random_range(0..3000)];
+        let cells = [Cell::None, Cell::Shared(random.random()), Cell::New { suffix, payload }];
         let edits = [
             Edit::Image(&image),
             Edit::New(&image),
             Edit::Insert {
                 place,
                 lane: random.random(),
-                tail: Tail::from_raw(random.random()),
+                tid: Tid::from_raw(random.random()),
                 child: random.random(),
                 cell: cells[random.random_range(0..cells.len())],
             },
@@ -474,7 +474,7 @@ fn edits_are_read_back_as_written() {
             Edit::Repack { cell: random.random() },
             Edit::Reserve { bytes: random.random() },
             Edit::Compact { node: random.random() },
-            Edit::Purge(&nodes),
+            Edit::RemoveSet(&nodes),
             Edit::Remove { node: random.random(), mask: random.random() },
             Edit::Halve { keep: random.random(), right: random.random(), high: fence },
             Edit::SetChild { place, child: random.random() },
@@ -495,8 +495,8 @@ fn edits_are_read_back_as_written() {
         }
         if random.random_ratio(1, 3) {
             let lane = random.random::<u128>() >> random.random_range(0..128);
-            let tail = Tail::from_raw(random.random());
-            change = Change::new(7).edit(Edit::Insert { place, lane, tail, child: NO_BLOCK, cell: Cell::None });
+            let tid = Tid::from_raw(random.random());
+            change = Change::new(7).edit(Edit::Insert { place, lane, tid, child: NO_BLOCK, cell: Cell::None });
         }
         let record = encoded(&change);
         let decoded = Decoded::decode(&record).expect("the record can be read");

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::bytes::{self, LongBed, TINY_KEY, Taste, Value};
+use common::bytes::{self, BytesBed, TINY_KEY, Taste, Value};
 use common::*;
-use fpbtree_engine::format::{Block, Geometry, Key, Lane, Tail, is_link};
+use fpbtree_engine::format::{Block, Geometry, Key, Lane, Tid, is_link};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape};
 use fpbtree_engine::log::{Change, Edit};
 use fpbtree_engine::page::{Entry, Page};
@@ -28,7 +28,7 @@ fn turn_over<L: Lane>(end: End, geometry: Geometry, waiting: u64, turnovers: u64
         bed.insert(key(lane(row).into(), row));
         if row % (waiting / 4) == 0 {
             let first = row.saturating_sub(waiting);
-            bed.vacuum(|tail| u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1 < first);
+            bed.vacuum(|tid| u64::from(tid.block()) * 100 + u64::from(tid.offset()) - 1 < first);
             bed.check();
             let census = bed.tree().census().expect("the tree can be counted");
             let turned = row / waiting;
@@ -72,7 +72,7 @@ fn a_branch_folds_from_its_top() {
     let mut bed = Bed::<u32>::new(small::<u32>(), 3000);
     (0..20_000).for_each(|row| bed.insert(key(row.into(), row)));
     assert!(bed.tree().root_level().expect("a root") > 3);
-    bed.vacuum(|tail| u64::from(tail.block()) < 198);
+    bed.vacuum(|tid| u64::from(tid.block()) < 198);
     // A neighbour that is full takes no child: these small pages are, until their own leaves are gone.
     for _ in 0..3 {
         bed.vacuum(|_| false);
@@ -85,16 +85,16 @@ fn a_branch_folds_from_its_top() {
 #[test]
 fn the_free_end_of_the_file_is_cut_off() {
     let mut bed = Bed::<u32>::new(normal::<u32>(), 3000);
-    let tail = |bed: &Bed<u32>, most| bed.tree().tail(most, &mut |_| true).expect("the pages can be read");
-    let last = |bed: &Bed<u32>| tail(bed, Block::MAX).free();
+    let tid = |bed: &Bed<u32>, most| bed.tree().tid(most, &mut |_| true).expect("the pages can be read");
+    let last = |bed: &Bed<u32>| tid(bed, Block::MAX).free();
     (0..200_000).for_each(|row| bed.insert(key(row.into(), row)));
     let grown = bed.store.block_count();
     assert_eq!(last(&bed), 0);
-    bed.vacuum(|tail| tail.block() >= 20);
+    bed.vacuum(|tid| tid.block() >= 20);
     let free = last(&bed);
     assert!(free > grown / 2, "{free} of {grown}");
-    assert!((1..=7).contains(&tail(&bed, 7).free()));
-    assert!(bed.tree().tail(grown, &mut |block| block > grown - 5).expect("the pages can be read").free() <= 4);
+    assert!((1..=7).contains(&tid(&bed, 7).free()));
+    assert!(bed.tree().tid(grown, &mut |block| block > grown - 5).expect("the pages can be read").free() <= 4);
     bed.cut_off();
     assert_eq!((bed.store.block_count(), last(&bed)), (grown - free, 0));
     bed.check();
@@ -109,7 +109,7 @@ fn the_free_end_of_the_file_is_cut_off() {
         let lost: Vec<_> = (0..lost).map(|_| bed.store.allocate().expect("a page")).collect();
         lost.iter().for_each(|&page| bed.tree().release(page));
         for lane in (0..200_000).step_by(31) {
-            let leaf = bed.tree().leaf_for(Key::new(lane, Tail::MIN)).expect("the tree is sound");
+            let leaf = bed.tree().leaf_for(Key::new(lane, Tid::MIN)).expect("the tree is sound");
             bed.tree().release(leaf);
         }
         lost.iter().for_each(|&page| bed.store.free(bed.store.block(page)));
@@ -122,7 +122,7 @@ fn the_free_end_of_the_file_is_cut_off() {
 fn a_page_whose_split_is_not_finished_stays_where_it_is() {
     let mut bed = Bed::<u32>::new(small::<u32>(), 3000);
     (0..20_000).for_each(|row| bed.insert(key(row.into(), row)));
-    bed.vacuum(|tail| tail.block() >= 20);
+    bed.vacuum(|tid| tid.block() >= 20);
     let geometry = bed.meta.geometry;
     let last_above = (2..bed.store.block_count()).find_map(|block| {
         let bytes = bed.store.copy(block);
@@ -134,7 +134,7 @@ fn a_page_whose_split_is_not_finished_stays_where_it_is() {
     bed.store.lock(before, Mode::Exclusive);
     bed.store.commit(&Change::new(before).edit(Edit::SetIncomplete(true)));
     bed.tree().release(before);
-    let last = bed.tree().leaf_for(Key::new(u32::MAX, Tail::MIN)).expect("the tree is sound");
+    let last = bed.tree().leaf_for(Key::new(u32::MAX, Tid::MIN)).expect("the tree is sound");
     bed.tree().release(last);
     assert!(bed.store.block(last) > above, "what is behind a page that stays is to stay, too");
     bed.cut_off();
@@ -146,7 +146,7 @@ fn a_page_whose_split_is_not_finished_stays_where_it_is() {
 fn a_queue_of_strings_stays_small() {
     let text = DigitShape { kind: DigitKind::Text, descending: false, nulls_first: false };
     let taste = Taste::new(vec![text], 0, TINY_KEY, &[0], 2);
-    let mut bed = LongBed::new(taste, bytes::tiny(false), 3000);
+    let mut bed = BytesBed::new(taste, bytes::tiny(false), 3000);
     let text = |row: u64| vec![Value::Bytes(format!("job number {row:08}").into_bytes())];
     let mut most = 0;
     for row in 0..30_000u64 {
@@ -154,7 +154,7 @@ fn a_queue_of_strings_stays_small() {
         bed.insert(next);
         if row % 300 == 0 {
             let first = row.saturating_sub(600);
-            bed.vacuum(|tail| u64::from(tail.block()) * 100 + u64::from(tail.offset()) - 1 < first);
+            bed.vacuum(|tid| u64::from(tid.block()) * 100 + u64::from(tid.offset()) - 1 < first);
             let census = bed.tree().census().expect("the tree can be counted");
             let pages = census.leaf_pages + census.inner_pages;
             most = if row < 3000 { pages.max(most) } else { most };
@@ -175,7 +175,7 @@ fn folding_survives_crashes() {
         moments.push((bed.store.end_of_log(), bed.model.clone()));
         if row % 500 == 499 {
             for _ in 0..2 {
-                folded += bed.vacuum(|tail| u64::from(tail.block()) * 100 + 100 < row).folded_pages;
+                folded += bed.vacuum(|tid| u64::from(tid.block()) * 100 + 100 < row).folded_pages;
             }
             moments.push((bed.store.end_of_log(), bed.model.clone()));
         }

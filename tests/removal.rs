@@ -4,12 +4,12 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::format::{Key, Lane, NO_BLOCK, Tail};
+use fpbtree_engine::format::{Key, Lane, NO_BLOCK, Tid};
 use fpbtree_engine::page::Entry;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::{Form, MemoryStore};
-use fpbtree_engine::tree::Manner;
+use fpbtree_engine::tree::InsertOptions;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -29,11 +29,11 @@ impl<L: Lane> Versions<L> {
     }
 
     fn insert(&mut self, lane: L, adds_version: bool) {
-        let (_, tail) = key::<L>(0, self.made);
+        let (_, tid) = key::<L>(0, self.made);
         self.made += 1;
-        let entry = Entry { key: lane, tail, child: NO_BLOCK };
-        self.bed.tree().insert_entry(&entry, Manner { fill: 90, adds_version }).expect("the insertion succeeds");
-        self.bed.model.insert(Key::new(lane, tail));
+        let entry = Entry { key: lane, tid, child: NO_BLOCK };
+        self.bed.tree().insert_entry(&entry, InsertOptions { fill: 90, adds_version }).expect("the insertion succeeds");
+        self.bed.model.insert(Key::new(lane, tid));
     }
 
     /// A row gets a new version with the same key, and the old one dies.
@@ -44,7 +44,7 @@ impl<L: Lane> Versions<L> {
 
     fn die(&mut self, key: Key<L>) {
         self.bed.model.remove(&key);
-        self.bed.store.bury(key.tail);
+        self.bed.store.bury(key.tid);
         self.dead.insert(key);
     }
 
@@ -53,15 +53,15 @@ impl<L: Lane> Versions<L> {
         let shape = shape_of(&self.bed.meta);
         let (mut cursor, mut matches) = (Cursor::new(Direction::Forward), Box::new(Matches::new()));
         while let Some(pin) = cursor.read_page(self.bed.tree(), &Selection::new(&shape), true, &mut matches).unwrap() {
-            let is_dead = |at: &usize| self.dead.contains(&Key::new(matches.lane(*at), matches.tail(*at).position()));
-            let places: Vec<u16> = (0..matches.len()).filter(is_dead).map(|at| matches.place(at)).collect();
+            let is_dead = |at: &usize| self.dead.contains(&Key::new(matches.lane(*at), matches.tid(*at).position()));
+            let places: Vec<u16> = (0..matches.len()).filter(is_dead).map(|at| matches.flags_at(at)).collect();
             kill(&self.bed.store, pin, cursor.lsn(), &places);
             self.bed.store.unpin(pin);
         }
     }
 
     fn some_row(&self, random: &mut StdRng) -> Key<L> {
-        let from = Key::new(L::from_u128(random.random_range(0..1 << 20)), Tail::MIN);
+        let from = Key::new(L::from_u128(random.random_range(0..1 << 20)), Tid::MIN);
         *self.bed.model.range(from..).next().or(self.bed.model.first()).expect("a row lives")
     }
 
@@ -79,7 +79,7 @@ impl<L: Lane> Versions<L> {
 fn check_found<L: Lane>(bed: &Bed<L>, living: &BTreeSet<Key<L>>, dead: &BTreeSet<Key<L>>) {
     assert_eq!(problems(bed.tree(), &shape_of(&bed.meta)), Vec::<String>::new());
     let found: BTreeSet<Key<L>> =
-        entries(bed.tree()).iter().map(|entry| Key::new(entry.key, entry.tail.position())).collect();
+        entries(bed.tree()).iter().map(|entry| Key::new(entry.key, entry.tid.position())).collect();
     assert!(living.is_subset(&found), "an entry of a living row is missing");
     assert!(found.iter().all(|key| living.contains(key) || dead.contains(key)), "an entry is of no row");
 }
@@ -87,9 +87,9 @@ fn check_found<L: Lane>(bed: &Bed<L>, living: &BTreeSet<Key<L>>, dead: &BTreeSet
 /// How much larger than at first a tree of full pages is after each row was updated so many times.
 fn growth<L: Lane>(updates: usize, adds_version: bool, notices: bool) -> f64 {
     let meta = exact(one_column::<L>(), normal::<L>());
-    let rows: Vec<(L, Tail)> = (0..8000).map(|row| key(u128::from(row) * 100, row)).collect();
+    let rows: Vec<(L, Tid)> = (0..8000).map(|row| key(u128::from(row) * 100, row)).collect();
     let pages = load::<L>(&meta, 90, rows.iter().copied());
-    let model = rows.iter().map(|&(lane, tail)| Key::new(lane, tail)).collect();
+    let model = rows.iter().map(|&(lane, tid)| Key::new(lane, tid)).collect();
     let mut versions = Versions::new(Bed { store: MemoryStore::new(&pages, 1000), meta, model });
     let (before, mut random) = (versions.leaves(), StdRng::seed_from_u64(3));
     for at in 0..updates * rows.len() {

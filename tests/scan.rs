@@ -4,9 +4,9 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::format::{Key, Lane, LaneKind, Tail};
+use fpbtree_engine::format::{Key, Lane, LaneKind, Tid};
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
-use fpbtree_engine::scan::{Cursor, Direction, Everything, Leaves, Matches, Selection};
+use fpbtree_engine::scan::{Cursor, Direction, Everything, JumpPointers, Matches, Selection};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use rand::rngs::StdRng;
@@ -116,7 +116,7 @@ fn random_image(random: &mut StdRng, ty: ColumnType) -> u128 {
 /// A row's values, as fields, and its key.
 struct Row<L> {
     fields: Vec<Option<u128>>,
-    entry: (L, Tail),
+    entry: (L, Tid),
     /// There before and after a scan that sees changes.
     stays: bool,
 }
@@ -129,10 +129,10 @@ impl<L: Lane> Row<L> {
             .map(|column| (!random.random_ratio(1, 8)).then(|| random_image(random, column.ty)))
             .collect();
         let packed = shape.pack(&images);
-        let tail = Tail::new(packed.rank, number, 1, packed.negative);
+        let tid = Tid::new(packed.rank, number, 1, packed.negative);
         let fields =
             images.iter().zip(shape.columns()).map(|(image, column)| image.map(|image| column.ty.encode(image).0));
-        Row { fields: fields.collect(), entry: (L::from_u128(packed.lane), tail), stays: random.random_ratio(2, 3) }
+        Row { fields: fields.collect(), entry: (L::from_u128(packed.lane), tid), stays: random.random_ratio(2, 3) }
     }
 
     fn key(&self) -> Key<L> {
@@ -199,9 +199,9 @@ impl<L: Lane> Index<L> {
         let passing = |rows: &[Row<L>]| rows.iter().filter(|row| !row.stays).map(|row| row.entry).collect::<Vec<_>>();
         if random.random_ratio(1, 3) {
             let seed = random.random_range(1..5);
-            let doomed: std::collections::BTreeSet<Tail> =
-                passing(&self.rows).into_iter().map(|(_, tail)| tail.position()).collect();
-            self.bed.vacuum(|tail| doomed.contains(&tail.position()) && tail.block() % 5 < seed);
+            let doomed: std::collections::BTreeSet<Tid> =
+                passing(&self.rows).into_iter().map(|(_, tid)| tid.position()).collect();
+            self.bed.vacuum(|tid| doomed.contains(&tid.position()) && tid.block() % 5 < seed);
         } else {
             for entry in passing(&self.rows) {
                 if random.random_ratio(1, 4) {
@@ -219,7 +219,7 @@ macro_rules! with_lane {
             LaneKind::U32 => $function::<u32>($($argument),*),
             LaneKind::U64 => $function::<u64>($($argument),*),
             LaneKind::U128 => $function::<u128>($($argument),*),
-            LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
+            LaneKind::Prefix | LaneKind::PrefixPayload => unreachable!("exact lanes only"),
         }
     };
 }
@@ -256,7 +256,7 @@ fn leaves_are_passed_in_order() {
     let meta = exact(one_column::<u64>(), small::<u64>());
     let pages = load::<u64>(&meta, 90, (0..20_000).map(|at| key(at.into(), at)));
     let bed = Bed::<u64>::with(meta, |_| MemoryStore::new(&pages, pages.len() + 10));
-    let mut leaves = Leaves::new();
+    let mut leaves = JumpPointers::new();
     assert!(!leaves.has_begun());
     leaves.begin(Direction::Forward, &Key::MIN);
     let first: Vec<_> = (0..10).map(|_| leaves.next(bed.tree(), &Everything).unwrap().expect("a leaf")).collect();
@@ -264,7 +264,7 @@ fn leaves_are_passed_in_order() {
     assert_eq!((leaves.pass(first[4]), leaves.ahead()), (Some(3), 5));
     assert_eq!((leaves.pass(first[2]), leaves.ahead()), (None, 5));
     // As many are known as there is room for, and more as some are passed.
-    let rest = |leaves: &mut Leaves<u64>| {
+    let rest = |leaves: &mut JumpPointers<u64>| {
         core::iter::from_fn(|| leaves.next(bed.tree(), &Everything).unwrap()).collect::<Vec<_>>()
     };
     let mut all = [&first[..], &rest(&mut leaves)].concat();
@@ -287,19 +287,19 @@ fn slow_scans_see_leaves_used_again() {
         let everything = Selection::new(&shape);
         let mut cursor = Cursor::new(direction);
         let mut matches = Box::new(Matches::new());
-        let (mut come_to, mut most) = (0, 0);
+        let (mut visit, mut most) = (0, 0);
         for batch in 0..300 {
             let place = if direction == Direction::Forward { batch } else { 1_000 - batch };
             (0..BATCH).for_each(|at| bed.insert(key((place * BATCH + at).into(), place * BATCH + at)));
             for _ in 0..3 {
                 let pin = cursor.read_page(bed.tree(), &everything, false, &mut matches).expect("the scan goes on");
                 bed.store.unpin(pin.expect("there are entries ahead"));
-                come_to += 1;
+                visit += 1;
             }
             most = most.max(bed.store.block_count());
             bed.vacuum(|_| true);
         }
-        assert!(come_to > 4 * most, "{come_to} leaves, of {most} pages: too few to say anything");
+        assert!(visit > 4 * most, "{visit} leaves, of {most} pages: too few to say anything");
         bed.check();
     }
 }

@@ -119,16 +119,14 @@ fn everything_comes_and_goes<L: Lane>(geometry: Geometry, count: usize) {
         }
         bed.check();
         let (seed, percent) = (random.random::<u64>(), [30, 95, 100, 5][wave % 4]);
-        bed.vacuum(|tail| {
-            (tail.raw() >> 3 ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < percent * (1 << 32) / 100
-        });
+        bed.vacuum(|tid| (tid.raw() >> 3 ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < percent * (1 << 32) / 100);
         bed.check();
         // A stretch of keys: whole leaves and branches become empty.
         let all: Vec<_> = bed.model.iter().copied().collect();
         if let Some(from) = all.len().checked_sub(1).map(|last| random.random_range(0..=last)) {
             let to = random.random_range(from..all.len());
-            let doomed: std::collections::HashSet<u64> = all[from..to].iter().map(|key| key.tail.raw()).collect();
-            bed.vacuum(|tail| doomed.contains(&tail.position().raw()));
+            let doomed: std::collections::HashSet<u64> = all[from..to].iter().map(|key| key.tid.raw()).collect();
+            bed.vacuum(|tid| doomed.contains(&tid.position().raw()));
             bed.check();
         }
     }
@@ -161,7 +159,7 @@ fn scans_find_their_range<L: Lane>(geometry: Geometry, count: usize) {
         } else {
             selection.between(0, low, high);
         }
-        let wanted = |key: &&Key<L>| match key.tail.rank() {
+        let wanted = |key: &&Key<L>| match key.tid.rank() {
             true => nulls,
             false => !nulls && (low..=high).contains(&key.lane.to_u128()),
         };
@@ -177,15 +175,15 @@ fn scans_find_their_range<L: Lane>(geometry: Geometry, count: usize) {
 fn dead_hints_hide_entries<L: Lane>(geometry: Geometry, count: usize) {
     let mut random = StdRng::seed_from_u64(4);
     let mut bed = Bed::<L>::new(geometry, ROOM);
-    let is_dead = |key: &Key<L>| key.tail.block().is_multiple_of(3);
+    let is_dead = |key: &Key<L>| key.tid.block().is_multiple_of(3);
     for _ in 0..count {
         bed.insert(some_key(&mut random, 1000));
     }
     kill_where(&bed, is_dead);
     for _ in 0..count {
-        let (lane, tail) = some_key(&mut random, 1000);
-        if !is_dead(&Key::new(lane, tail)) {
-            bed.insert((lane, tail));
+        let (lane, tid) = some_key(&mut random, 1000);
+        if !is_dead(&Key::new(lane, tid)) {
+            bed.insert((lane, tid));
         }
     }
     bed.check();
@@ -205,8 +203,8 @@ fn kill_where<L: Lane>(bed: &Bed<L>, is_dead: impl Fn(&Key<L>) -> bool) {
     let mut cursor = fpbtree_engine::scan::Cursor::new(Direction::Forward);
     let mut matches = Box::new(fpbtree_engine::scan::Matches::new());
     while let Some(pin) = cursor.read_page(bed.tree(), &selection, false, &mut matches).unwrap() {
-        let dead = |at: &usize| is_dead(&Key::new(matches.lane(*at), matches.tail(*at)));
-        let places: Vec<u16> = (0..matches.len()).filter(dead).map(|at| matches.place(at)).collect();
+        let dead = |at: &usize| is_dead(&Key::new(matches.lane(*at), matches.tid(*at)));
+        let places: Vec<u16> = (0..matches.len()).filter(dead).map(|at| matches.flags_at(at)).collect();
         kill(&bed.store, pin, cursor.lsn() + 1, &places);
         assert!(bed.tree().census().unwrap().dead_entries == 0 || *cursor.bound() > Key::MIN);
         kill(&bed.store, pin, cursor.lsn(), &places);

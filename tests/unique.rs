@@ -3,20 +3,20 @@
 mod common;
 
 use common::*;
-use fpbtree_engine::format::{Geometry, Key, Lane, NO_BLOCK, Tail};
+use fpbtree_engine::format::{Geometry, Key, Lane, NO_BLOCK, Tid};
 use fpbtree_engine::page::Entry;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::{Manner, Tree, Verdict};
+use fpbtree_engine::tree::{InsertOptions, Tree, Verdict};
 use std::sync::Barrier;
 use std::thread;
 
 const THREADS: u16 = 3;
 
 /// Inserts a key unless it is there, whatever its row.
-fn insert<L: Lane>(tree: Tree<'_, MemoryStore, L>, lane: L, tail: Tail) -> bool {
-    let places = (Key { lane, tail: Tail::first(false) }, Key { lane, tail: Tail::last(false) });
-    let entry = Entry { key: lane, tail, child: NO_BLOCK };
-    tree.insert_unique(places, Some(&entry), Manner::filling(90), &mut |_| Verdict::Stop)
+fn insert<L: Lane>(tree: Tree<'_, MemoryStore, L>, lane: L, tid: Tid) -> bool {
+    let places = (Key { lane, tid: Tid::first(false) }, Key { lane, tid: Tid::last(false) });
+    let entry = Entry { key: lane, tid, child: NO_BLOCK };
+    tree.insert_unique(places, Some(&entry), InsertOptions::filling(90), &mut |_| Verdict::Stop)
         .expect("the insertion succeeds")
 }
 
@@ -33,7 +33,7 @@ fn race<L: Lane + Sync>(geometry: Geometry, keys: u32) {
                 // In an order that splits pages everywhere.
                 let lanes = (0..keys).map(|at| at.wrapping_mul(0x9E37_79B1) % keys);
                 lanes
-                    .filter(|&at| insert(bed.tree(), L::from_u128(at.into()), Tail::new(false, at, racer + 1, false)))
+                    .filter(|&at| insert(bed.tree(), L::from_u128(at.into()), Tid::new(false, at, racer + 1, false)))
                     .count() as u32
             })
         });
@@ -67,18 +67,18 @@ fn equal_keys_on_many_pages_are_all_looked_at() {
     for row in 0..200 {
         bed.insert(key(7, row));
     }
-    let places = (Key { lane: 7, tail: Tail::first(false) }, Key { lane: 7, tail: Tail::last(false) });
+    let places = (Key { lane: 7, tid: Tid::first(false) }, Key { lane: 7, tid: Tid::last(false) });
     let mut seen = 0;
     let mut look = |_| {
         seen += 1;
         Verdict::Pass
     };
-    assert_eq!(bed.tree().insert_unique(places, None, Manner::filling(90), &mut look), Ok(true));
+    assert_eq!(bed.tree().insert_unique(places, None, InsertOptions::filling(90), &mut look), Ok(true));
     assert_eq!(seen, 200);
     // The last of them stands in the way.
-    let entry = Entry { key: 7, tail: Tail::new(false, 9, 9, false), child: NO_BLOCK };
-    let last = bed.model.last().expect("there are keys").tail;
-    let mut look = |tail: Tail| if tail.position() == last { Verdict::Stop } else { Verdict::Pass };
-    assert_eq!(bed.tree().insert_unique(places, Some(&entry), Manner::filling(90), &mut look), Ok(false));
+    let entry = Entry { key: 7, tid: Tid::new(false, 9, 9, false), child: NO_BLOCK };
+    let last = bed.model.last().expect("there are keys").tid;
+    let mut look = |tid: Tid| if tid.position() == last { Verdict::Stop } else { Verdict::Pass };
+    assert_eq!(bed.tree().insert_unique(places, Some(&entry), InsertOptions::filling(90), &mut look), Ok(false));
     bed.check();
 }

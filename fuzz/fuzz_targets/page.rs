@@ -6,9 +6,9 @@
 use core::cmp::Ordering;
 use fpbtree_engine::log::{Change, Edit, Ranges};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::keys::bytes::{ColumnOrder, Kept, LongKey, LongOrder, LongShape, Stored};
-use fpbtree_engine::format::{Key, Lane, LaneKind, Tail, Geometry, Block, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT};
-use fpbtree_engine::page::{Aim, Entry, KeySpace, Links, Long, Page};
+use fpbtree_engine::keys::bytes::{CompareValues, OwnedKey, BytesKey, BytesOrder, BytesShape, Stored};
+use fpbtree_engine::format::{Key, Lane, LaneKind, Tid, Geometry, Block, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT};
+use fpbtree_engine::page::{Aim, Entry, KeySpace, Links, Bytes, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Scannable, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::PageStore;
@@ -37,7 +37,7 @@ struct Sort {
 trait Numbered: Scannable {
     fn key<'r>(sort: &Sort, number: u128, room: &'r mut [u8; 32]) -> Self::Stored<'r>;
     /// Behind all keys that begin like this one.
-    fn above<'k>(sort: &'k Sort, kept: &'k Self::Kept) -> Self::Key<'k>;
+    fn above<'k>(sort: &'k Sort, kept: &'k Self::OwnedKey) -> Self::Key<'k>;
     fn order(sort: &Sort) -> Self::Order<'_>;
 }
 
@@ -49,7 +49,7 @@ macro_rules! numbered {
             }
 
             fn above<'k>(_sort: &'k Sort, kept: &'k Key<$lane>) -> Key<$lane> {
-                Key { tail: Tail::MAX, ..*kept }
+                Key { tid: Tid::MAX, ..*kept }
             }
 
             fn order(_sort: &Sort) {}
@@ -59,60 +59,60 @@ macro_rules! numbered {
 
 numbered!(u32, u64, u128);
 
-impl Numbered for Long {
+impl Numbered for Bytes {
     /// Some bytes in common, some in the lane, some behind it; then a value where a function orders them, and else
     /// something that every other key carries.
     fn key<'r>(sort: &Sort, number: u128, room: &'r mut [u8; 32]) -> Stored<'r> {
         room[0] = DigitShape::VALUE;
         room[8..24].copy_from_slice(&(number >> u32::from(sort.is_opaque)).to_be_bytes());
         room[24..27].copy_from_slice(&[DigitShape::VALUE, b'a' + number as u8 % 2, 0]);
-        let (normal, extra) = room.split_at(24);
+        let (normal, payload) = room.split_at(24);
         let length = match sort.kind {
-            LaneKind::PrefixExtra if sort.is_opaque => 3,
-            LaneKind::PrefixExtra => number as usize % 2 * 8,
+            LaneKind::PrefixPayload if sort.is_opaque => 3,
+            LaneKind::PrefixPayload => number as usize % 2 * 8,
             _ => 0,
         };
-        Stored::whole(normal, &extra[..length])
+        Stored::whole(normal, &payload[..length])
     }
 
-    fn above<'k>(sort: &'k Sort, kept: &'k Kept) -> LongKey<'k> {
-        LongKey { above: true, ..kept.key(Long::order(sort)) }
+    fn above<'k>(sort: &'k Sort, kept: &'k OwnedKey) -> BytesKey<'k> {
+        BytesKey { above: true, ..kept.key(Bytes::order(sort)) }
     }
 
-    fn order(sort: &Sort) -> Option<LongOrder<'_>> {
-        sort.is_opaque.then(|| LongOrder { shape: &OPAQUE, columns: &Bytewise })
+    fn order(sort: &Sort) -> Option<BytesOrder<'_>> {
+        sort.is_opaque.then(|| BytesOrder { shape: &OPAQUE, columns: &Bytewise })
     }
 }
 
 /// Orders values by their bytes.
 struct Bytewise;
 
-impl ColumnOrder for Bytewise {
+impl CompareValues for Bytewise {
     fn compare(&self, _column: usize, a: &[u8], b: &[u8]) -> Ordering {
         a.cmp(b)
     }
 }
 
-static OPAQUE: LazyLock<LongShape> = LazyLock::new(|| {
+static OPAQUE: LazyLock<BytesShape> = LazyLock::new(|| {
     let kind = DigitKind::Opaque { prefix: 23, value: ValueLength::CString };
-    LongShape::new(&[DigitShape { kind, descending: false, nulls_first: false }], true).expect("one column fits")
+    BytesShape::new(&[DigitShape { kind, descending: false, nulls_first: false }], true).expect("one column fits")
 });
 
 /// Everything between two places, keys and all.
-struct Between<K: KeySpace>([K::Kept; 2]);
+struct Between<K: KeySpace>([K::OwnedKey; 2]);
 
 impl<K: KeySpace> Wanted<K> for Between<K> {
-    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+    fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
         let [low, high] = &self.0;
-        K::assign(&mut out.first, if K::same(place, K::first()) { low } else { place });
-        K::assign(&mut out.after, high);
+        K::copy(&mut out.first, if K::same(place, K::first()) { low } else { place });
+        K::copy(&mut out.after, high);
         !K::same(place, high) && !K::same(place, K::last())
     }
 
-    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+    fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
         let [low, high] = &self.0;
-        K::assign(&mut out.first, low);
-        K::assign(&mut out.after, if K::same(place, K::last()) { high } else { place });
+        K::copy(&mut out.first, low);
+        K::copy(&mut out.after, if K::same(place, K::last()) { high } else { place });
         !K::same(place, low) && !K::same(place, K::first())
     }
 
@@ -127,23 +127,23 @@ impl<K: KeySpace> Wanted<K> for Between<K> {
 
 impl Sort {
     fn entry<'r, K: Numbered>(&self, number: usize, at: usize, room: &'r mut [u8; 32]) -> Entry<'r, K> {
-        Entry { key: K::key(self, number as u128, room), tail: Tail::new(false, at as u32, 1, false), child: BLOCK + 1 }
+        Entry { key: K::key(self, number as u128, room), tid: Tid::new(false, at as u32, 1, false), child: BLOCK + 1 }
     }
 
     /// The fences.
-    fn ends<K: Numbered>(&self) -> Option<[K::Kept; 2]> {
+    fn ends<K: Numbered>(&self) -> Option<[K::OwnedKey; 2]> {
         if !self.is_bounded {
             return Some([K::FIRST, K::LAST]);
         }
         let mut ends = [K::FIRST; 2];
         for (end, number) in ends.iter_mut().zip([0, self.entries]) {
-            K::keep_key(end, &self.entry(number, 0, &mut [0; 32]), K::order(self))?;
+            K::set_to_key(end, &self.entry(number, 0, &mut [0; 32]), K::order(self))?;
         }
         Some(ends)
     }
 
     /// A sound page.
-    fn page<K: Numbered>(&self, geometry: &Geometry, [low, high]: &[K::Kept; 2]) -> Option<PageBytes> {
+    fn page<K: Numbered>(&self, geometry: &Geometry, [low, high]: &[K::OwnedKey; 2]) -> Option<PageBytes> {
         let (low, high) = (K::fence_of(low), K::fence_of(high));
         let links = Links { level: self.level, left: NO_BLOCK, right: NO_BLOCK, low, high };
         let mut rooms = vec![[0; 32]; self.entries];
@@ -174,10 +174,10 @@ fn damage_and_use<K: Numbered>(mut sort: Sort, data: &[u8]) {
 fn search_and_change<K: Numbered>(sort: &Sort, page: &PageBytes, read: &Page<'_, K>) {
     for number in [0, 1, 50, 1 << 20, u128::MAX] {
         let mut room = [0; 32];
-        let entry = Entry { key: K::key(sort, number, &mut room), tail: Tail::new(false, 60, 1, false), child: 9 };
+        let entry = Entry { key: K::key(sort, number, &mut room), tid: Tid::new(false, 60, 1, false), child: 9 };
         let key = K::key_of(&entry, K::order(sort));
         let mut kept = K::FIRST;
-        let _ = K::keep_key(&mut kept, &entry, K::order(sort));
+        let _ = K::set_to_key(&mut kept, &entry, K::order(sort));
         for key in [key, K::above(sort, &kept)] {
             let place = read.lower_bound(key);
             let _ = (read.entry(place).is_some(), read.next(place), read.previous(place));
@@ -190,7 +190,7 @@ fn search_and_change<K: Numbered>(sort: &Sort, page: &PageBytes, read: &Page<'_,
     }
 }
 
-fn split_and_merge<K: Numbered>(sort: &Sort, geometry: &Geometry, read: &Page<'_, K>, ends: &[K::Kept; 2]) {
+fn split_and_merge<K: Numbered>(sort: &Sort, geometry: &Geometry, read: &Page<'_, K>, ends: &[K::OwnedKey; 2]) {
     let (total, mut fence) = (read.entries(), K::FIRST);
     if total > 1 {
         let aim = Aim { left: 50, parting: None };
@@ -206,7 +206,7 @@ fn split_and_merge<K: Numbered>(sort: &Sort, geometry: &Geometry, read: &Page<'_
 }
 
 /// Reads the page as the only one below a root, from either end.
-fn scan<K: Numbered>(sort: &Sort, geometry: &Geometry, page: &PageBytes, ends: [K::Kept; 2]) {
+fn scan<K: Numbered>(sort: &Sort, geometry: &Geometry, page: &PageBytes, ends: [K::OwnedKey; 2]) {
     let (low, high) = (K::fence_of(K::first()), K::fence_of(K::last()));
     let links = Links { level: 1, left: NO_BLOCK, right: NO_BLOCK, low, high };
     let Some(root) = K::build(geometry, &links, 1, [K::downlink(K::first(), BLOCK)].into_iter()) else { return };
@@ -237,7 +237,7 @@ fuzz_target!(|data: &[u8]| {
         0 => damage_and_use::<u32>(sort(LaneKind::U32), rest),
         1 => damage_and_use::<u64>(sort(LaneKind::U64), rest),
         2 => damage_and_use::<u128>(sort(LaneKind::U128), rest),
-        3 | 6 => damage_and_use::<Long>(sort(LaneKind::Prefix), rest),
-        _ => damage_and_use::<Long>(sort(LaneKind::PrefixExtra), rest),
+        3 | 6 => damage_and_use::<Bytes>(sort(LaneKind::Prefix), rest),
+        _ => damage_and_use::<Bytes>(sort(LaneKind::PrefixPayload), rest),
     }
 });

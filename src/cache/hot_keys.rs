@@ -16,7 +16,7 @@
 use core::sync::atomic::AtomicU64;
 
 use super::word::Word;
-use crate::format::{Block, Tail};
+use crate::format::{Block, Tid};
 use crate::simd::prefetch;
 
 /// Rows of a key, at most.
@@ -43,7 +43,7 @@ mod word {
     /// Of each slot the key; or the halves of one.
     pub const KEYS: [usize; super::SLOTS] = [2, 3];
     pub const STAMPS: [usize; super::SLOTS] = [4, 5];
-    /// Of each slot a row and, above it, its [`State`](super::State); or the rows of one.
+    /// Of each slot a row and, above it, its [`SlotState`](super::SlotState); or the rows of one.
     pub const ROWS: [usize; super::SLOTS] = [6, 7];
 }
 
@@ -82,9 +82,9 @@ pub struct HotKey {
 
 /// What is known of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum Lookup {
     /// Its rows, so many, in order, and the leaf that has them.
-    Rows([Tail; MOST_ROWS], usize, Stamp),
+    Rows([Tid; MOST_ROWS], usize, Stamp),
     /// Its rows as they were before the leaf changed.
     Stale,
     /// Nothing.
@@ -93,7 +93,7 @@ pub enum Found {
 
 /// What became of a key to be kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kept {
+pub enum Admission {
     /// It found room.
     Yes,
     /// Another key had to go.
@@ -103,7 +103,7 @@ pub enum Kept {
 }
 
 /// The cache, in borrowed memory that any number of threads and processes share.
-pub struct HotRows<'m, W = AtomicU64> {
+pub struct HotKeys<'m, W = AtomicU64> {
     stamps: &'m [W],
     lines: &'m [Line<W>],
 }
@@ -112,9 +112,9 @@ type Line<W> = [W; LINE];
 
 /// What a slot is used for: the bits above a row. Only what tells slots apart has to be true; the rest are hints.
 #[derive(Clone, Copy)]
-struct State(u64);
+struct SlotState(u64);
 
-impl State {
+impl SlotState {
     const SHIFT: u32 = 48;
     /// There is a key.
     const USED: u64 = 1 << Self::SHIFT;
@@ -131,8 +131,8 @@ impl State {
     const TRACE_AT: u32 = Self::PATIENCE_AT + 2;
 
     #[inline]
-    fn of<W: Word>(line: &Line<W>, slot: usize) -> State {
-        State(line[word::ROWS[slot]].load())
+    fn of<W: Word>(line: &Line<W>, slot: usize) -> SlotState {
+        SlotState(line[word::ROWS[slot]].load())
     }
 
     #[inline]
@@ -161,13 +161,13 @@ impl State {
 /// Where a key can go: to this slot of a line, or to all of it, and what has to go for it: nothing, or a key that was
 /// used so often.
 #[derive(Clone, Copy)]
-struct Room<'m, W> {
+struct Bucket<'m, W> {
     line: &'m Line<W>,
     slot: usize,
     uses: Option<u64>,
 }
 
-impl<'m, W: Word> HotRows<'m, W> {
+impl<'m, W: Word> HotKeys<'m, W> {
     /// The cache in `words`, which were zeroed when the first came; whoever shares them gives as many. `None` if they are
     /// too few for any key. The lines should begin where the processor's do: after a multiple of 64 bytes of words that do.
     pub fn over(words: &'m [W]) -> Option<Self> {
@@ -175,7 +175,7 @@ impl<'m, W: Word> HotRows<'m, W> {
         let (stamps, rest) = words.split_at_checked(1 << most.ilog2().min(STAMP_BITS))?;
         let (lines, _) = rest.as_chunks();
         let lines = &lines[..lines.len() / LINES * LINES];
-        (!lines.is_empty()).then_some(HotRows { stamps, lines })
+        (!lines.is_empty()).then_some(HotKeys { stamps, lines })
     }
 
     /// The stamp of a page, which holds for what is read while the page stays locked. `pages` is what the index's pages
@@ -226,65 +226,65 @@ impl<'m, W: Word> HotRows<'m, W> {
 
     /// The rows of a key, all of them and no others, at some moment of this call.
     #[inline]
-    pub fn find(&self, key: HotKey) -> Found {
+    pub fn find(&self, key: HotKey) -> Lookup {
         for line in self.places(key.hash()) {
             let Some((slot, stamp, rows)) = read(line, key) else { continue };
             if !self.is_current(key.owner, stamp) {
-                return Found::Stale;
+                return Lookup::Stale;
             }
-            let state = State(rows[0]);
-            if state.uses() < State::USES / State::USE {
+            let state = SlotState(rows[0]);
+            if state.uses() < SlotState::USES / SlotState::USE {
                 // If it is not that word any more, no matter.
-                let _ = line[word::ROWS[slot]].compare_exchange(state.0, state.0 + State::USE);
+                let _ = line[word::ROWS[slot]].compare_exchange(state.0, state.0 + SlotState::USE);
             }
-            return Found::Rows(rows.map(Tail::from_raw), 1 + usize::from(state.has(State::TWO_ROWS)), stamp);
+            return Lookup::Rows(rows.map(Tid::from_raw), 1 + usize::from(state.has(SlotState::TWO_ROWS)), stamp);
         }
-        Found::Unknown
+        Lookup::Unknown
     }
 
     /// Keeps the rows of a key, which are all in a page with this stamp. More than [`MOST_ROWS`] are not kept.
-    pub fn keep(&self, key: HotKey, stamp: Stamp, rows: &[Tail]) -> Kept {
+    pub fn keep(&self, key: HotKey, stamp: Stamp, rows: &[Tid]) -> Admission {
         if rows.is_empty() || rows.len() > MOST_ROWS {
-            return Kept::No;
+            return Admission::No;
         }
         let (hash, spans) = (key.hash(), key.is_wide() || rows.len() > 1);
         let places = self.places(hash);
         let rooms =
             || places.iter().flat_map(|line| (0..SLOTS).filter_map(move |slot| self.room(line, slot, key, spans)));
-        let Some(best) = rooms().min_by_key(|room| room.uses) else { return Kept::No };
+        let Some(best) = rooms().min_by_key(|room| room.uses) else { return Admission::No };
         if best.uses.is_some() {
-            let (first, trace) = (State::of(&places[0], 0), hash & (u64::MAX >> State::TRACE_AT));
+            let (first, trace) = (SlotState::of(&places[0], 0), hash & (u64::MAX >> SlotState::TRACE_AT));
             if first.trace() != trace {
                 let _ = places[0][word::ROWS[0]].compare_exchange(first.0, first.after(trace));
-                return Kept::No;
+                return Admission::No;
             }
             if best.uses > Some(0) {
                 rooms().for_each(|room| age(room.line));
-                return Kept::No;
+                return Admission::No;
             }
         }
         match write(&best, key, stamp, rows, spans) {
-            true if best.uses.is_some() => Kept::Evicting,
-            true => Kept::Yes,
-            false => Kept::No,
+            true if best.uses.is_some() => Admission::Evicting,
+            true => Admission::Yes,
+            false => Admission::No,
         }
     }
 
     /// Whether a key can go to a slot, or to the whole line if it is the first one.
-    fn room(&self, line: &'m Line<W>, slot: usize, key: HotKey, spans: bool) -> Option<Room<'m, W>> {
+    fn room(&self, line: &'m Line<W>, slot: usize, key: HotKey, spans: bool) -> Option<Bucket<'m, W>> {
         if let Some(at) = slot_of(line, key) {
             // Where it is already, or nowhere.
-            return (at == slot).then_some(Room { line, slot, uses: None });
+            return (at == slot).then_some(Bucket { line, slot, uses: None });
         }
         let owner = line[word::OWNER].load();
         let uses = |slot: usize| {
-            let (state, stamp) = (State::of(line, slot), Stamp(line[word::STAMPS[slot]].load()));
-            (state.has(State::USED) && self.is_current(owner, stamp)).then(|| state.uses())
+            let (state, stamp) = (SlotState::of(line, slot), Stamp(line[word::STAMPS[slot]].load()));
+            (state.has(SlotState::USED) && self.is_current(owner, stamp)).then(|| state.uses())
         };
-        let is_whole = spans || owner != key.owner || State::of(line, 0).has(State::SPANS);
+        let is_whole = spans || owner != key.owner || SlotState::of(line, 0).has(SlotState::SPANS);
         match (is_whole, slot) {
-            (false, _) => Some(Room { line, slot, uses: uses(slot) }),
-            (true, 0) => Some(Room { line, slot, uses: uses(0).max(uses(1)) }),
+            (false, _) => Some(Bucket { line, slot, uses: uses(slot) }),
+            (true, 0) => Some(Bucket { line, slot, uses: uses(0).max(uses(1)) }),
             (true, _) => None,
         }
     }
@@ -302,7 +302,7 @@ impl<'m, W: Word> HotRows<'m, W> {
 
     /// Bytes that an index's keys take, stale ones included. It looks at every line.
     pub fn size_of(&self, owner: u64) -> usize {
-        let slots = |line: &Line<W>| (0..SLOTS).filter(|&slot| State::of(line, slot).has(State::USED)).count();
+        let slots = |line: &Line<W>| (0..SLOTS).filter(|&slot| SlotState::of(line, slot).has(SlotState::USED)).count();
         let owned = self.lines.iter().filter(|line| line[word::OWNER].load() == owner);
         owned.filter(|line| slots(line) > 0).count() * size_of::<Line<u64>>()
     }
@@ -344,11 +344,12 @@ fn slot_of<W: Word>(line: &Line<W>, key: HotKey) -> Option<usize> {
     if line[word::OWNER].load() != key.owner {
         return None;
     }
-    let (words, first) = (key.words(), State::of(line, 0));
-    if first.has(State::SPANS) {
+    let (words, first) = (key.words(), SlotState::of(line, 0));
+    if first.has(SlotState::SPANS) {
         return (word::KEYS.map(|at| line[at].load()) == words).then_some(0);
     }
-    let is_there = |slot: &usize| line[word::KEYS[*slot]].load() == words[0] && State::of(line, *slot).has(State::USED);
+    let is_there =
+        |slot: &usize| line[word::KEYS[*slot]].load() == words[0] && SlotState::of(line, *slot).has(SlotState::USED);
     (0..SLOTS).find(is_there).filter(|_| !key.is_wide())
 }
 
@@ -382,18 +383,18 @@ fn end<W: Word>(line: &Line<W>, number: u64) {
 /// Takes a use from each of a line's keys.
 fn age<W: Word>(line: &Line<W>) {
     for slot in 0..SLOTS {
-        let state = State::of(line, slot);
+        let state = SlotState::of(line, slot);
         if state.uses() > 0 {
-            let _ = line[word::ROWS[slot]].compare_exchange(state.0, state.0 - State::USE);
+            let _ = line[word::ROWS[slot]].compare_exchange(state.0, state.0 - SlotState::USE);
         }
     }
 }
 
 /// Writes a key where there is room, unless another thread writes that line; whether it has.
-fn write<W: Word>(room: &Room<'_, W>, key: HotKey, stamp: Stamp, rows: &[Tail], spans: bool) -> bool {
+fn write<W: Word>(room: &Bucket<'_, W>, key: HotKey, stamp: Stamp, rows: &[Tid], spans: bool) -> bool {
     let line = room.line;
     let Some(number) = begin(line) else { return false };
-    if spans || line[word::OWNER].load() != key.owner || State::of(line, 0).has(State::SPANS) {
+    if spans || line[word::OWNER].load() != key.owner || SlotState::of(line, 0).has(SlotState::SPANS) {
         word::ROWS.iter().for_each(|&at| line[at].store(0));
     }
     let slot = if spans { 0 } else { room.slot };
@@ -401,12 +402,12 @@ fn write<W: Word>(room: &Room<'_, W>, key: HotKey, stamp: Stamp, rows: &[Tail], 
     line[word::OWNER].store(key.owner);
     line[word::KEYS[slot]].store(words[0]);
     line[word::STAMPS[slot]].store(stamp.0);
-    let two = if rows.len() > 1 { State::TWO_ROWS } else { 0 };
+    let two = if rows.len() > 1 { SlotState::TWO_ROWS } else { 0 };
     if spans {
         line[word::KEYS[1]].store(words[1]);
         line[word::ROWS[1]].store(rows[rows.len() - 1].alive().raw());
     }
-    let flags = State::USED | if spans { State::SPANS | two } else { 0 };
+    let flags = SlotState::USED | if spans { SlotState::SPANS | two } else { 0 };
     line[word::ROWS[slot]].store(rows[0].alive().raw() | flags);
     end(line, number);
     true

@@ -1,11 +1,11 @@
 //! Lanes, and the full key that orders every entry of an index.
 //!
-//! A *lane* is an unsigned integer whose order is the index order. A [`Tail`] breaks its ties. Together they are the full
+//! A *lane* is an unsigned integer whose order is the index order. A [`Tid`] breaks its ties. Together they are the full
 //! [`Key`], which no two entries share.
 
 use core::cmp::Ordering;
 
-use super::tid::{Tail, outside};
+use super::tid::{Tid, outside};
 use crate::simd;
 
 /// The width of an index's lanes. The codes are stored on disk.
@@ -21,7 +21,7 @@ pub enum LaneKind {
     /// 64 bits that are a prefix of the key, or of what distinguishes it in its page.
     Prefix = 4,
     /// The same, of entries that have more bytes than those of their keys' normal parts.
-    PrefixExtra = 5,
+    PrefixPayload = 5,
 }
 
 impl LaneKind {
@@ -29,7 +29,7 @@ impl LaneKind {
     pub const fn size(self) -> usize {
         match self {
             LaneKind::U32 => 4,
-            LaneKind::U64 | LaneKind::Prefix | LaneKind::PrefixExtra => 8,
+            LaneKind::U64 | LaneKind::Prefix | LaneKind::PrefixPayload => 8,
             LaneKind::U128 => 16,
         }
     }
@@ -41,7 +41,7 @@ impl LaneKind {
             2 => Some(LaneKind::U64),
             3 => Some(LaneKind::U128),
             4 => Some(LaneKind::Prefix),
-            5 => Some(LaneKind::PrefixExtra),
+            5 => Some(LaneKind::PrefixPayload),
             _ => None,
         }
     }
@@ -53,7 +53,7 @@ impl LaneKind {
 
     /// Whether lanes are prefixes of keys, rather than keys.
     pub const fn is_prefix(self) -> bool {
-        matches!(self, LaneKind::Prefix | LaneKind::PrefixExtra)
+        matches!(self, LaneKind::Prefix | LaneKind::PrefixPayload)
     }
 
     /// The narrowest kind that holds `bits` bits.
@@ -162,65 +162,65 @@ lane!(u32, U32);
 lane!(u64, U64);
 lane!(u128, U128);
 
-/// A full key. Keys are ordered, and equal, by their lane and the position of their tail.
+/// A full key. Keys are ordered, and equal, by their lane and the position of their TID.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<L> {
     /// The lane.
     pub lane: L,
-    /// The tail. Its flags do not count.
-    pub tail: Tail,
+    /// The TID. Its flags do not count.
+    pub tid: Tid,
 }
 
 impl<L: Lane> Key<L> {
     /// The smallest key.
-    pub const MIN: Self = Key { lane: L::MIN, tail: Tail::MIN };
+    pub const MIN: Self = Key { lane: L::MIN, tid: Tid::MIN };
     /// The largest key.
-    pub const MAX: Self = Key { lane: L::MAX, tail: Tail::MAX };
+    pub const MAX: Self = Key { lane: L::MAX, tid: Tid::MAX };
 
     /// The key of an entry, without the entry's flags.
     #[inline]
-    pub fn new(lane: L, tail: Tail) -> Self {
-        Key { lane, tail: tail.position() }
+    pub fn new(lane: L, tid: Tid) -> Self {
+        Key { lane, tid: tid.position() }
     }
 
     /// The key with the widest lane, for code that does not know the index's own.
     #[inline]
     pub fn erase(self) -> Key<u128> {
-        Key { lane: self.lane.to_u128(), tail: self.tail }
+        Key { lane: self.lane.to_u128(), tid: self.tid }
     }
 
     /// The key an [`erase`](Self::erase)d one was.
     #[inline]
     pub fn of(erased: Key<u128>) -> Self {
-        Key { lane: L::from_u128(erased.lane), tail: erased.tail }
+        Key { lane: L::from_u128(erased.lane), tid: erased.tid }
     }
 
     /// The smallest key after this one; the largest is its own.
     #[inline]
     pub fn successor(self) -> Self {
-        if self.tail < Tail::MAX {
-            return Key::new(self.lane, self.tail.next());
+        if self.tid < Tid::MAX {
+            return Key::new(self.lane, self.tid.next());
         }
         match self.lane.to_u128().checked_add(1) {
-            Some(lane) if self.lane < L::MAX => Key::new(L::from_u128(lane), Tail::MIN),
+            Some(lane) if self.lane < L::MAX => Key::new(L::from_u128(lane), Tid::MIN),
             _ => Key::MAX,
         }
     }
 
     /// The largest key before this one.
     pub fn predecessor(self) -> Option<Self> {
-        if self.tail > Tail::MIN {
-            return Some(Key::new(self.lane, self.tail.previous()));
+        if self.tid > Tid::MIN {
+            return Some(Key::new(self.lane, self.tid.previous()));
         }
         let lane = self.lane.to_u128().checked_sub(1)?;
-        Some(Key::new(L::from_u128(lane), Tail::MAX))
+        Some(Key::new(L::from_u128(lane), Tid::MAX))
     }
 }
 
 impl<L: Ord> Ord for Key<L> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        let positions = || self.tail.position().cmp(&other.tail.position());
+        let positions = || self.tid.position().cmp(&other.tid.position());
         self.lane.cmp(&other.lane).then_with(positions)
     }
 }

@@ -11,7 +11,7 @@ pub struct Layout {
     pub(crate) stamp: u32,
     pub(crate) kind: LaneKind,
     pub(crate) lane: usize,
-    pub(crate) payload: usize,
+    pub(crate) pointer: usize,
     pub(crate) w: usize,
     pub(crate) x: usize,
     /// Children the in-page root has room for.
@@ -26,25 +26,25 @@ pub struct Layout {
 
 /// Bytes of a block number.
 const CHILD: usize = 4;
-/// Bytes that say where in the page an entry's cell is, in the payload of entries that may have one.
+/// Bytes that say where in the page an entry's cell is, in the pointer of entries that may have one.
 pub(crate) const CELL: usize = 2;
 /// Bytes of an in-page root entry beside its lane: the child's line, and how many entries it holds.
-const ROOT_PAYLOAD: usize = 2;
+const ROOT_POINTER: usize = 2;
 
 impl Layout {
-    /// Bytes of an entry beside its lane: in a leaf the tail, in an inner page also the child; with prefix lanes also
+    /// Bytes of an entry beside its lane: in a leaf the TID, in an inner page also the child; with prefix lanes also
     /// where the cell is.
-    const fn payload(kind: LaneKind, is_leaf: bool) -> usize {
-        Tail::SIZE + if is_leaf { 0 } else { CHILD } + if kind.is_prefix() { CELL } else { 0 }
+    const fn pointer(kind: LaneKind, is_leaf: bool) -> usize {
+        Tid::SIZE + if is_leaf { 0 } else { CHILD } + if kind.is_prefix() { CELL } else { 0 }
     }
 
     /// Chooses the widths by the paper's goal 𝒢 (§3.1.1).
     fn choose(lane: LaneKind, is_leaf: bool) -> Layout {
-        let payload = Layout::payload(lane, is_leaf);
+        let pointer = Layout::pointer(lane, is_leaf);
         let sizes = NodeSizes {
-            nonleaf_entry: lane.size() + ROOT_PAYLOAD,
+            nonleaf_entry: lane.size() + ROOT_POINTER,
             nonleaf_header: 0,
-            leaf_entry: lane.size() + payload,
+            leaf_entry: lane.size() + pointer,
             leaf_header: 0,
         };
         let lines = (END_LINE - FIRST_LINE) * LINE_WIDTH;
@@ -58,22 +58,22 @@ impl Layout {
 
     /// A layout of given widths, or `None` where they cannot work on a page.
     fn new(lane: LaneKind, is_leaf: bool, w: usize, x: usize) -> Option<Layout> {
-        let payload = Layout::payload(lane, is_leaf);
+        let pointer = Layout::pointer(lane, is_leaf);
         if w == 0 || x == 0 || FIRST_LINE + w + x > END_LINE {
             return None;
         }
         let size = lane.size();
-        let fanout = w * LINE / (size + ROOT_PAYLOAD);
-        let capacity = (x * LINE / (size + payload)).min(MAX_NODE_ENTRIES);
+        let fanout = w * LINE / (size + ROOT_POINTER);
+        let capacity = (x * LINE / (size + pointer)).min(MAX_NODE_ENTRIES);
         let nodes = fanout.min((END_LINE - FIRST_LINE - w) / x);
-        let head = size + payload - Tail::SIZE;
-        let run = if is_leaf { ((x * LINE - head) / Tail::SIZE).min(MAX_NODE_ENTRIES) } else { 0 };
+        let head = size + pointer - Tid::SIZE;
+        let run = if is_leaf { ((x * LINE - head) / Tid::SIZE).min(MAX_NODE_ENTRIES) } else { 0 };
         let stamp = u32::from_le_bytes([FORMAT, lane.code(), w as u8, x as u8]);
         (nodes >= 2 && capacity >= 4).then_some(Layout {
             stamp,
             kind: lane,
             lane: size,
-            payload,
+            pointer,
             w,
             x,
             fanout,
@@ -121,26 +121,26 @@ impl Layout {
 
     /// Whether entries lead to children.
     pub(crate) fn has_child(&self) -> bool {
-        self.payload >= Tail::SIZE + CHILD
+        self.pointer >= Tid::SIZE + CHILD
     }
 
-    /// Where in a payload, counted from behind the tail, it says where the entry's cell is.
+    /// Where in a pointer, counted from behind the TID, it says where the entry's cell is.
     pub(crate) fn cell_at(&self) -> usize {
-        self.payload - Tail::SIZE - CELL
+        self.pointer - Tid::SIZE - CELL
     }
 
     /// Bytes of an entry outside a run.
     pub(crate) fn entry(&self) -> usize {
-        self.lane + self.payload
+        self.lane + self.pointer
     }
 
     /// Bytes of the cell of an entry with so many bytes behind its lane.
-    pub fn cell_size(&self, rest: usize, extra: usize) -> usize {
-        if rest + extra == 0 {
+    pub fn cell_size(&self, suffix: usize, payload: usize) -> usize {
+        if suffix + payload == 0 {
             return 0;
         }
-        let extra_length = if self.kind == LaneKind::PrefixExtra { length_size(extra) } else { 0 };
-        length_size(rest) + extra_length + rest + extra
+        let payload_length = if self.kind == LaneKind::PrefixPayload { length_size(payload) } else { 0 };
+        length_size(suffix) + payload_length + suffix + payload
     }
 
     pub(crate) fn first_node_line(&self) -> usize {
@@ -159,15 +159,15 @@ impl Layout {
         self.root_lines() + self.fanout
     }
 
-    /// Where a node's payload array begins, from the node's start.
-    fn node_payload(&self) -> usize {
+    /// Where a node's pointer array begins, from the node's start.
+    fn node_pointer(&self) -> usize {
         self.capacity * self.lane
     }
 
-    /// Bytes of a payload behind the tail.
+    /// Bytes of a pointer behind the TID.
     #[inline]
     pub(crate) fn more(&self) -> usize {
-        self.payload - Tail::SIZE
+        self.pointer - Tid::SIZE
     }
 
     /// Bytes at the front of a run: what its entries have in common.
@@ -180,8 +180,8 @@ impl Layout {
     #[inline]
     pub(crate) fn arrays(&self, start: usize, stored: u8) -> [(usize, usize); 2] {
         match stored & RUN == 0 {
-            true => [(start, self.lane), (start + self.node_payload(), self.payload)],
-            false => [(start, 0), (start + self.head(), Tail::SIZE)],
+            true => [(start, self.lane), (start + self.node_pointer(), self.pointer)],
+            false => [(start, 0), (start + self.head(), Tid::SIZE)],
         }
     }
 

@@ -7,7 +7,7 @@ pub mod widths;
 
 pub use lane::{Key, Lane, LaneKind};
 pub use layout::{Geometry, Layout};
-pub use tid::Tail;
+pub use tid::Tid;
 
 pub(crate) use layout::CELL;
 
@@ -72,7 +72,7 @@ pub const FORMAT: u8 = 1;
 /// Most entries an in-page leaf node may have room for: a set of them is a `u64`.
 pub const MAX_NODE_ENTRIES: usize = 64;
 /// Most entries a page may have room for.
-pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / Tail::SIZE;
+pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / Tid::SIZE;
 /// Most in-page leaf nodes a page may have room for.
 pub const MAX_PAGE_NODES: usize = END_LINE - FIRST_LINE;
 
@@ -105,8 +105,8 @@ pub(crate) mod at {
     pub const RIGHT: usize = 44;
     pub const LOW: usize = 64;
     pub const HIGH: usize = 88;
-    /// A fence is a 16-byte lane slot and a tail.
-    pub const FENCE_TAIL: usize = 16;
+    /// A fence is a 16-byte lane slot and a TID.
+    pub const FENCE_TID: usize = 16;
 }
 
 pub(crate) const DELETED: u8 = 1;

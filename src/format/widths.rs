@@ -30,7 +30,7 @@ pub struct NodeSizes {
     pub nonleaf_entry: usize,
     /// What a nonleaf node holds besides its children.
     pub nonleaf_header: usize,
-    /// One entry of a leaf node: its lane and its payload.
+    /// One entry of a leaf node: its lane and its pointer.
     pub leaf_entry: usize,
     /// What a leaf node holds besides its entries.
     pub leaf_header: usize,
@@ -192,14 +192,14 @@ mod tests {
 
     /// Our nodes: no headers, since a node's count and line are with its parent; a TID for each entry, and in inner
     /// pages a child block.
-    fn ours(lane: usize, payload: usize) -> NodeSizes {
-        NodeSizes { nonleaf_entry: lane + 1 + 1, nonleaf_header: 0, leaf_entry: lane + payload, leaf_header: 0 }
+    fn ours(lane: usize, pointer: usize) -> NodeSizes {
+        NodeSizes { nonleaf_entry: lane + 1 + 1, nonleaf_header: 0, leaf_entry: lane + pointer, leaf_header: 0 }
     }
 
     /// (nonleaf lines, leaf lines, leaf nodes, fan-out, cost) of what is chosen for our pages.
-    fn our_choice(lane: usize, payload: usize) -> (usize, usize, usize, usize, u32) {
-        let chosen = select(candidates(OUR_LINES, ours(lane, payload), Costs::default(), 64));
-        assert_eq!(chosen.levels, 2, "lane {lane}, payload {payload}");
+    fn our_choice(lane: usize, pointer: usize) -> (usize, usize, usize, usize, u32) {
+        let chosen = select(candidates(OUR_LINES, ours(lane, pointer), Costs::default(), 64));
+        assert_eq!(chosen.levels, 2, "lane {lane}, pointer {pointer}");
         (chosen.nonleaf, chosen.leaf, chosen.leaves, chosen.fanout, chosen.cost)
     }
 

@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 
 use super::digits::{DigitKind, DigitShape};
 use super::lanes::KeyShape;
-use crate::format::{PAGE_SIZE, Tail};
+use crate::format::{PAGE_SIZE, Tid};
 
 /// Bytes of a lane that is a prefix.
 pub const HEAD: usize = 8;
@@ -25,7 +25,7 @@ pub const MOST_PARTS: usize = MOST_KEY + OVERLAP;
 
 /// The columns of an index whose keys are byte strings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LongShape {
+pub struct BytesShape {
     digits: [DigitShape; KeyShape::MAX_COLUMNS],
     count: u8,
     /// The first opaque column, or the number of columns.
@@ -34,7 +34,7 @@ pub struct LongShape {
     carries: bool,
 }
 
-impl LongShape {
+impl BytesShape {
     /// Bytes of a column in [`to_bytes`](Self::to_bytes).
     pub const COLUMN_BYTES: usize = DigitShape::BYTES;
 
@@ -48,9 +48,9 @@ impl LongShape {
 
     /// The shape of an index on these columns. `carries`: entries have bytes that are no part of the key, to get values
     /// back from or of columns that are only included. None if there are no columns, or too many.
-    pub fn new(digits: &[DigitShape], carries: bool) -> Option<LongShape> {
+    pub fn new(digits: &[DigitShape], carries: bool) -> Option<BytesShape> {
         let filler = *digits.first()?;
-        let mut shape = LongShape {
+        let mut shape = BytesShape {
             digits: [filler; KeyShape::MAX_COLUMNS],
             count: digits.len() as u8,
             opaque_from: digits.iter().position(DigitShape::is_opaque).unwrap_or(digits.len()) as u8,
@@ -61,7 +61,7 @@ impl LongShape {
     }
 
     /// Whether keys that were made as `stored` says are read as this says, too.
-    pub fn reads(&self, stored: &LongShape) -> bool {
+    pub fn reads(&self, stored: &BytesShape) -> bool {
         let (ours, theirs) = (self.digits(), stored.digits());
         self.carries == stored.carries
             && ours.len() == theirs.len()
@@ -84,7 +84,7 @@ impl LongShape {
     }
 
     /// Whether entries have bytes behind the normal part.
-    pub fn has_extra(&self) -> bool {
+    pub fn has_payload(&self) -> bool {
         self.carries
     }
 
@@ -117,43 +117,43 @@ impl LongShape {
 
     /// Bytes of the value part at the front of an entry's bytes behind its normal part.
     #[inline]
-    pub fn value_length(&self, extra: &[u8]) -> Option<usize> {
-        if self.is_opaque() { self.opaque_length(extra) } else { Some(0) }
+    pub fn value_length(&self, payload: &[u8]) -> Option<usize> {
+        if self.is_opaque() { self.opaque_length(payload) } else { Some(0) }
     }
 
-    fn opaque_length(&self, extra: &[u8]) -> Option<usize> {
+    fn opaque_length(&self, payload: &[u8]) -> Option<usize> {
         let mut at = 0;
         for column in self.opaque_from as usize..self.count as usize {
-            at += self.value_digit(column).length(extra.get(at..)?)?;
+            at += self.value_digit(column).length(payload.get(at..)?)?;
         }
         Some(at)
     }
 
-    /// The digits of a whole key, put together again in `room`. None if they are damaged, or longer than any key.
-    pub fn join<'o>(&self, stored: &Stored<'_>, room: &'o mut Room) -> Option<&'o [u8]> {
-        let normal = room.normal(stored, self.padding())?;
+    /// The digits of a whole key, put together again in `buffer`. None if they are damaged, or longer than any key.
+    pub fn join<'o>(&self, stored: &Stored<'_>, buffer: &'o mut KeyBuffer) -> Option<&'o [u8]> {
+        let normal = buffer.normal(stored, self.padding())?;
         let mut at = 0;
         for digit in &self.digits()[..self.opaque_from as usize] {
             at += digit.length(&normal[at..])?;
         }
         if let Some(digit) = self.digits().get(self.opaque_from as usize) {
             at += normal_length(digit, &normal[at..]);
-            let value = stored.extra.get(1..self.value_length(stored.extra)?)?;
-            if at > normal.len() || at + value.len() > Room::SIZE {
+            let value = stored.payload.get(1..self.value_length(stored.payload)?)?;
+            if at > normal.len() || at + value.len() > KeyBuffer::SIZE {
                 return None;
             }
-            room.write(at, value);
+            buffer.write(at, value);
             at += value.len();
         }
-        Some(room.front(at))
+        Some(buffer.front(at))
     }
 
     /// What the digits of an entry's columns can be taken from. None if it is damaged.
     #[inline]
-    pub fn open<'e>(&self, stored: &Stored<'e>, room: &'e mut Room) -> Option<Opened<'e>> {
-        let (value, rest) = stored.extra.split_at_checked(self.value_length(stored.extra)?)?;
-        let normal = if self.opaque_from == 0 { &[] } else { room.normal(stored, self.padding())? };
-        Some(Opened { normal, value, rest })
+    pub fn open<'e>(&self, stored: &Stored<'e>, buffer: &'e mut KeyBuffer) -> Option<Opened<'e>> {
+        let (value, carried) = stored.payload.split_at_checked(self.value_length(stored.payload)?)?;
+        let normal = if self.opaque_from == 0 { &[] } else { buffer.normal(stored, self.padding())? };
+        Some(Opened { normal, value, carried })
     }
 
     /// Writes the columns to the front of `out`.
@@ -167,13 +167,13 @@ impl LongShape {
     }
 
     /// The shape whose `n` columns are at the front of `bytes`, if they make sense.
-    pub fn from_bytes(bytes: &[u8], n: usize, carries: bool) -> Option<LongShape> {
+    pub fn from_bytes(bytes: &[u8], n: usize, carries: bool) -> Option<BytesShape> {
         let (stored, _) = bytes.as_chunks::<{ Self::COLUMN_BYTES }>();
         let mut digits = [DigitShape::from_bytes(*stored.first()?)?; KeyShape::MAX_COLUMNS];
         for (digit, stored) in digits.get_mut(..n)?.iter_mut().zip(stored.get(..n)?) {
             *digit = DigitShape::from_bytes(*stored)?;
         }
-        LongShape::new(&digits[..n], carries)
+        BytesShape::new(&digits[..n], carries)
     }
 }
 
@@ -196,11 +196,11 @@ pub struct Opened<'e> {
     /// The other digits, that of the first opaque column without its prefix.
     pub value: &'e [u8],
     /// What else the entry carries.
-    pub rest: &'e [u8],
+    pub carried: &'e [u8],
 }
 
 /// Compares the values of opaque columns.
-pub trait ColumnOrder {
+pub trait CompareValues {
     /// How value `a` of `column`, of a key looked for, is ordered against the stored value `b`, in index order (DESC is
     /// taken care of here). Both are as their digits store them, behind marker and prefix. May leave by unwinding or
     /// jumping.
@@ -209,16 +209,16 @@ pub trait ColumnOrder {
 
 /// How keys with opaque columns are compared.
 #[derive(Clone, Copy)]
-pub struct LongOrder<'o> {
+pub struct BytesOrder<'o> {
     /// The columns.
-    pub shape: &'o LongShape,
+    pub shape: &'o BytesShape,
     /// The opaque ones' functions.
-    pub columns: &'o dyn ColumnOrder,
+    pub columns: &'o dyn CompareValues,
 }
 
 /// A place in key order to be looked for: a whole key, or one of a few columns, before or behind all that begin so.
 #[derive(Clone, Copy)]
-pub struct LongKey<'k> {
+pub struct BytesKey<'k> {
     /// The normal part, or as much of it as the place has.
     pub normal: &'k [u8],
     /// The value part, if there are opaque columns and the place has any.
@@ -226,9 +226,9 @@ pub struct LongKey<'k> {
     /// Behind all keys that begin so, rather than before them.
     pub above: bool,
     /// Breaks the ties of whole keys.
-    pub tail: Tail,
+    pub tid: Tid,
     /// Present if there are opaque columns.
-    pub order: Option<LongOrder<'k>>,
+    pub order: Option<BytesOrder<'k>>,
 }
 
 /// The key of an entry, or a fence, as a page has it. What is not there of the normal part is zero.
@@ -239,15 +239,15 @@ pub struct Stored<'a> {
     /// The bytes after it: the lane.
     pub head: u64,
     /// The bytes after these.
-    pub rest: &'a [u8],
+    pub suffix: &'a [u8],
     /// The value part, and what else the entry carries.
-    pub extra: &'a [u8],
+    pub payload: &'a [u8],
 }
 
 impl<'a> Stored<'a> {
     /// A key in one piece.
-    pub fn whole(normal: &'a [u8], extra: &'a [u8]) -> Self {
-        Stored { prefix: normal, head: 0, rest: &[], extra }
+    pub fn whole(normal: &'a [u8], payload: &'a [u8]) -> Self {
+        Stored { prefix: normal, head: 0, suffix: &[], payload }
     }
 
     /// The `at`-th byte of the normal part.
@@ -255,14 +255,14 @@ impl<'a> Stored<'a> {
         match at.checked_sub(self.prefix.len()) {
             None => self.prefix[at],
             Some(at) if at < HEAD => self.head.to_be_bytes()[at],
-            Some(at) => self.rest.get(at - HEAD).copied().unwrap_or(0),
+            Some(at) => self.suffix.get(at - HEAD).copied().unwrap_or(0),
         }
     }
 
     /// Bytes of the normal part, less the zeros at its end.
     pub fn normal_length(&self) -> usize {
         let trimmed = |bytes: &[u8]| bytes.iter().rposition(|&byte| byte != 0).map(|last| last + 1);
-        let behind = || trimmed(self.rest).map(|length| HEAD + length);
+        let behind = || trimmed(self.suffix).map(|length| HEAD + length);
         let head = || trimmed(&self.head.to_be_bytes());
         match behind().or_else(head) {
             Some(length) => self.prefix.len() + length,
@@ -280,7 +280,7 @@ impl<'a> Stored<'a> {
     /// Fills `out` with the normal part's bytes from `from` on.
     pub fn copy_from(&self, from: usize, out: &mut [u8]) {
         let (mut begin, mut filled) = (0, 0);
-        for piece in [self.prefix, &self.head.to_be_bytes(), self.rest] {
+        for piece in [self.prefix, &self.head.to_be_bytes(), self.suffix] {
             let wanted = &piece[(from + filled).saturating_sub(begin).min(piece.len())..];
             let length = wanted.len().min(out.len() - filled);
             out[filled..filled + length].copy_from_slice(&wanted[..length]);
@@ -320,7 +320,7 @@ impl<'a> Stored<'a> {
 
     /// Whether both are the same bytes.
     pub fn is_same(&self, other: &Stored<'_>) -> bool {
-        self.extra == other.extra && self.common(other) == usize::MAX
+        self.payload == other.payload && self.common(other) == usize::MAX
     }
 }
 
@@ -355,10 +355,10 @@ fn normal_length(digit: &DigitShape, bytes: &[u8]) -> usize {
     }
 }
 
-impl<'k> LongKey<'k> {
+impl<'k> BytesKey<'k> {
     /// A place before all keys.
-    pub fn first(order: Option<LongOrder<'k>>) -> Self {
-        LongKey { normal: &[], value: &[], above: false, tail: Tail::MIN, order }
+    pub fn first(order: Option<BytesOrder<'k>>) -> Self {
+        BytesKey { normal: &[], value: &[], above: false, tid: Tid::MIN, order }
     }
 
     /// Whether the place is behind all keys that begin with its normal part.
@@ -368,9 +368,9 @@ impl<'k> LongKey<'k> {
     }
 
     /// How the place is ordered against an entry or a fence.
-    pub fn compare(&self, stored: &Stored<'_>, tail: Tail) -> Ordering {
+    pub fn compare(&self, stored: &Stored<'_>, tid: Tid) -> Ordering {
         let mut left = self.normal;
-        for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.rest] {
+        for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.suffix] {
             let (order, length) = front_order(left, piece);
             if order.is_ne() {
                 return order;
@@ -386,15 +386,15 @@ impl<'k> LongKey<'k> {
         if stored.normal_length() > self.normal.len() {
             return Ordering::Less;
         }
-        self.compare_value(stored.extra, tail)
+        self.compare_value(stored.payload, tid)
     }
 
-    /// How the place is ordered against an entry with the same lane in a page: `rest` is what the entry has behind the
+    /// How the place is ordered against an entry with the same lane in a page: `suffix` is what the entry has behind the
     /// lane, `skip` how much of the normal part prefix and lane are.
     #[inline]
-    pub fn compare_rest(&self, skip: usize, rest: &[u8], extra: &[u8], tail: Tail) -> Ordering {
+    pub fn compare_suffix(&self, skip: usize, suffix: &[u8], payload: &[u8], tid: Tid) -> Ordering {
         let left = self.normal.get(skip..).unwrap_or(&[]);
-        let (order, length) = front_order(left, rest);
+        let (order, length) = front_order(left, suffix);
         if order.is_ne() {
             return order;
         }
@@ -404,23 +404,23 @@ impl<'k> LongKey<'k> {
         if self.is_behind_normal() {
             return Ordering::Greater;
         }
-        if rest[length..].iter().any(|&byte| byte != 0) {
+        if suffix[length..].iter().any(|&byte| byte != 0) {
             return Ordering::Less;
         }
-        self.compare_value(extra, tail)
+        self.compare_value(payload, tid)
     }
 
     /// The same, where all of the normal part that the place has ties.
-    fn compare_value(&self, extra: &[u8], tail: Tail) -> Ordering {
-        let tie = || if self.above { Ordering::Greater } else { self.tail.cmp(&tail.position()) };
+    fn compare_value(&self, payload: &[u8], tid: Tid) -> Ordering {
+        let tie = || if self.above { Ordering::Greater } else { self.tid.cmp(&tid.position()) };
         let Some(order) = self.order else { return tie() };
-        let (mut a, mut b) = (self.value, extra);
+        let (mut a, mut b) = (self.value, payload);
         for column in order.shape.opaque_from as usize..order.shape.count as usize {
             if a.is_empty() {
                 return if self.above {
                     Ordering::Greater
                 } else if b.is_empty() {
-                    self.tail.cmp(&tail.position())
+                    self.tid.cmp(&tid.position())
                 } else {
                     Ordering::Less
                 };
@@ -453,7 +453,7 @@ impl<'k> LongKey<'k> {
     /// the same: whole digits. None if all are equal.
     pub fn telling_value(&self, stored: &Stored<'_>) -> Option<usize> {
         let order = self.order?;
-        let (mut at, mut b) = (0, stored.extra);
+        let (mut at, mut b) = (0, stored.payload);
         for column in order.shape.opaque_from as usize..order.shape.count as usize {
             let digit = &order.shape.value_digit(column);
             let a = self.value.get(at..)?;
@@ -476,42 +476,42 @@ impl<'k> LongKey<'k> {
 }
 
 /// A place in key order with memory of its own. Plain memory; copying one copies only what is in use where
-/// [`assign`](Kept::assign) does it.
+/// [`assign`](OwnedKey::assign) does it.
 #[derive(Clone, Copy)]
-pub struct Kept {
+pub struct OwnedKey {
     normal: u16,
     value: u16,
     above: bool,
-    tail: Tail,
-    room: Room,
+    tid: Tid,
+    buffer: KeyBuffer,
 }
 
 /// Bytes of which those at the front that are in use have been written, so that making one costs nothing.
 #[derive(Clone, Copy)]
-pub struct Room([MaybeUninit<u8>; Room::SIZE]);
+pub struct KeyBuffer([MaybeUninit<u8>; KeyBuffer::SIZE]);
 
-impl Default for Room {
+impl Default for KeyBuffer {
     fn default() -> Self {
-        Room::new()
+        KeyBuffer::new()
     }
 }
 
-impl Room {
+impl KeyBuffer {
     /// As much as a key's two parts can have, and the zeros a key cut short is taken to go on with.
     pub const SIZE: usize = MOST_PLACE + OVERLAP + PADDING;
 
     /// Nothing written.
     #[inline(always)]
-    pub const fn new() -> Room {
+    pub const fn new() -> KeyBuffer {
         // Repeating what is not initialized writes zeroes.
         // SAFETY: an array of bytes that need not be initialized needs not be, either.
-        Room(unsafe { MaybeUninit::uninit().assume_init() })
+        KeyBuffer(unsafe { MaybeUninit::uninit().assume_init() })
     }
 
     /// Zeros at the front, to be written over.
     ///
     /// # Panics
-    /// If there is no room for so many.
+    /// If there is no buffer for so many.
     #[inline]
     pub fn zeroed(&mut self, length: usize) -> &mut [u8] {
         let front = &mut self.0[..length];
@@ -520,11 +520,11 @@ impl Room {
         unsafe { front.assume_init_mut() }
     }
 
-    /// A normal part in one piece, then zeros. None if there is no room for it.
+    /// A normal part in one piece, then zeros. None if there is no buffer for it.
     #[inline]
     fn normal(&mut self, stored: &Stored<'_>, zeros: usize) -> Option<&[u8]> {
         let mut at = 0;
-        for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.rest] {
+        for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.suffix] {
             self.0.get_mut(at..at + piece.len())?.write_copy_of_slice(piece);
             at += piece.len();
         }
@@ -547,63 +547,63 @@ impl Room {
     #[inline]
     pub fn front(&self, length: usize) -> &[u8] {
         let front = &self.0[..length];
-        // SAFETY: every user of a room writes what it counts as in use.
+        // SAFETY: every user of a buffer writes what it counts as in use.
         unsafe { front.assume_init_ref() }
     }
 }
 
 /// Zeros that a key cut short is taken to go on with, at most: enough for a digit of fixed width in every column.
-const PADDING: usize = (LongShape::WIDEST * KeyShape::MAX_COLUMNS).next_multiple_of(ZEROS);
+const PADDING: usize = (BytesShape::WIDEST * KeyShape::MAX_COLUMNS).next_multiple_of(ZEROS);
 /// Zeros that are always written.
 const ZEROS: usize = 64;
 
-impl core::fmt::Debug for Kept {
+impl core::fmt::Debug for OwnedKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:?}|{:?} {} {:?}", self.normal(), self.value(), self.above, self.tail)
+        write!(f, "{:?}|{:?} {} {:?}", self.normal(), self.value(), self.above, self.tid)
     }
 }
 
-impl Default for Kept {
+impl Default for OwnedKey {
     fn default() -> Self {
-        Kept::new()
+        OwnedKey::new()
     }
 }
 
-impl Kept {
+impl OwnedKey {
     /// The place before all keys.
-    pub const FIRST: Kept = Kept { normal: 0, value: 0, above: false, tail: Tail::MIN, room: Room::new() };
+    pub const FIRST: OwnedKey = OwnedKey { normal: 0, value: 0, above: false, tid: Tid::MIN, buffer: KeyBuffer::new() };
     /// The place behind all keys: no marker is as large.
-    pub const LAST: Kept = {
-        let mut last = Kept::FIRST;
+    pub const LAST: OwnedKey = {
+        let mut last = OwnedKey::FIRST;
         last.normal = 1;
-        last.room.0[0] = MaybeUninit::new(END_OF_KEYS);
+        last.buffer.0[0] = MaybeUninit::new(END_OF_KEYS);
         last
     };
 
     /// The place before all keys, to become another.
     #[inline(always)]
-    pub fn new() -> Kept {
-        let mut kept = MaybeUninit::<Kept>::uninit();
+    pub fn new() -> OwnedKey {
+        let mut kept = MaybeUninit::<OwnedKey>::uninit();
         let place = kept.as_mut_ptr();
-        // SAFETY: every field is written but the room, which need not be. Field by field, because a constant would be
+        // SAFETY: every field is written but the buffer, which need not be. Field by field, because a constant would be
         // copied with all its bytes.
         unsafe {
             (&raw mut (*place).normal).write(0);
             (&raw mut (*place).value).write(0);
             (&raw mut (*place).above).write(false);
-            (&raw mut (*place).tail).write(Tail::MIN);
+            (&raw mut (*place).tid).write(Tid::MIN);
             kept.assume_init()
         }
     }
 
     /// The normal part.
     pub fn normal(&self) -> &[u8] {
-        self.room.front(self.normal as usize)
+        self.buffer.front(self.normal as usize)
     }
 
     /// The value part.
     pub fn value(&self) -> &[u8] {
-        &self.room.front(self.normal as usize + self.value as usize)[self.normal as usize..]
+        &self.buffer.front(self.normal as usize + self.value as usize)[self.normal as usize..]
     }
 
     /// Behind all keys that begin so, rather than before them.
@@ -612,8 +612,8 @@ impl Kept {
     }
 
     /// What breaks the ties of whole keys.
-    pub fn tail(&self) -> Tail {
-        self.tail
+    pub fn tid(&self) -> Tid {
+        self.tid
     }
 
     /// The place as what a page stores.
@@ -622,55 +622,55 @@ impl Kept {
     }
 
     /// The place as one to look for.
-    pub fn key<'k>(&'k self, order: Option<LongOrder<'k>>) -> LongKey<'k> {
-        LongKey { normal: self.normal(), value: self.value(), above: self.above, tail: self.tail, order }
+    pub fn key<'k>(&'k self, order: Option<BytesOrder<'k>>) -> BytesKey<'k> {
+        BytesKey { normal: self.normal(), value: self.value(), above: self.above, tid: self.tid, order }
     }
 
     /// Whether both are the same place, image for image.
-    pub fn is_same(&self, other: &Kept) -> bool {
-        (self.normal(), self.value(), self.above, self.tail) == (other.normal(), other.value(), other.above, other.tail)
+    pub fn is_same(&self, other: &OwnedKey) -> bool {
+        (self.normal(), self.value(), self.above, self.tid) == (other.normal(), other.value(), other.above, other.tid)
     }
 
     /// Goes to the place right behind the key it is.
     pub fn step(&mut self) {
-        self.tail = self.tail.next();
+        self.tid = self.tid.next();
     }
 
     /// Becomes the same as another.
     #[inline]
-    pub fn assign(&mut self, from: &Kept) {
-        self.room.write(0, from.room.front(from.normal as usize + from.value as usize));
-        (self.normal, self.value, self.above, self.tail) = (from.normal, from.value, from.above, from.tail);
+    pub fn assign(&mut self, from: &OwnedKey) {
+        self.buffer.write(0, from.buffer.front(from.normal as usize + from.value as usize));
+        (self.normal, self.value, self.above, self.tid) = (from.normal, from.value, from.above, from.tid);
     }
 
-    /// Becomes the place of an entry or fence, of whose extra bytes `value` belong to its key. What does not fit is cut
+    /// Becomes the place of an entry or fence, of whose payload bytes `value` belong to its key. What does not fit is cut
     /// off, which only damage makes happen.
-    pub fn keep(&mut self, stored: &Stored<'_>, value: usize, tail: Tail) {
+    pub fn keep(&mut self, stored: &Stored<'_>, value: usize, tid: Tid) {
         let normal = stored.normal_length().min(MOST_PARTS);
         self.keep_front(stored, normal);
-        let value = value.min(stored.extra.len()).min(MOST_PARTS - normal);
-        self.room.write(normal, &stored.extra[..value]);
-        (self.value, self.tail) = (value as u16, tail.position());
+        let value = value.min(stored.payload.len()).min(MOST_PARTS - normal);
+        self.buffer.write(normal, &stored.payload[..value]);
+        (self.value, self.tid) = (value as u16, tid.position());
     }
 
     /// Becomes the place before all keys that begin with the first `length` bytes of this one's normal part.
     pub fn keep_front(&mut self, stored: &Stored<'_>, length: usize) {
         let length = length.min(MOST_PARTS);
-        stored.copy_from(0, self.room.zeroed(length));
-        (self.normal, self.value, self.above, self.tail) = (length as u16, 0, false, Tail::MIN);
+        stored.copy_from(0, self.buffer.zeroed(length));
+        (self.normal, self.value, self.above, self.tid) = (length as u16, 0, false, Tid::MIN);
     }
 
     /// Becomes a place given by digits of some columns.
-    pub fn place(&mut self, shape: &LongShape, digits: &[u8], above: bool) {
+    pub fn set_to_place(&mut self, shape: &BytesShape, digits: &[u8], above: bool) {
         let Parts { normal, marker, value } = shape.parts(&digits[..digits.len().min(MOST_PLACE)]);
         // Zeros at the end go without saying, except where a place is behind all that begin with them.
         let trimmed = normal.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         let normal = if above { normal } else { &normal[..trimmed] };
-        self.room.write(0, normal);
-        self.room.write(normal.len(), marker);
-        self.room.write(normal.len() + marker.len(), value);
+        self.buffer.write(0, normal);
+        self.buffer.write(normal.len(), marker);
+        self.buffer.write(normal.len() + marker.len(), value);
         (self.normal, self.value) = (normal.len() as u16, (marker.len() + value.len()) as u16);
-        (self.above, self.tail) = (above, Tail::MIN);
+        (self.above, self.tid) = (above, Tid::MIN);
     }
 
     /// Becomes a short place behind all keys with a normal part, which begins with at least `length` bytes of that.
@@ -679,7 +679,7 @@ impl Kept {
         let at = (length..MOST_PARTS - 1).find(|&at| stored.byte(at) < u8::MAX).unwrap_or(MOST_PARTS - 1);
         self.keep_front(stored, at + 1);
         let raised = stored.byte(at).saturating_add(1);
-        self.room.write(at, &[raised]);
+        self.buffer.write(at, &[raised]);
     }
 }
 
@@ -722,22 +722,22 @@ mod tests {
             number in prop::option::of(prop_oneof![Just(0), Just(1 << 8), any::<u32>()]),
             prefix in 0usize..30,
         ) {
-            let (shape, digits) = (LongShape::new(&shapes, true).unwrap(), digits(&shapes, &text, number));
+            let (shape, digits) = (BytesShape::new(&shapes, true).unwrap(), digits(&shapes, &text, number));
             let key = digits.concat();
             let parts = shape.parts(&key);
             let normal = &parts.normal[..parts.normal.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
             let (prefix, behind) = normal.split_at(prefix.min(normal.len()));
             let mut head = [0; HEAD];
-            let (first, rest) = behind.split_at(HEAD.min(behind.len()));
+            let (first, suffix) = behind.split_at(HEAD.min(behind.len()));
             head[..first.len()].copy_from_slice(first);
             let value = [parts.marker, parts.value].concat();
-            let extra = [&value[..], b"more"].concat();
-            let stored = Stored { prefix, head: u64::from_be_bytes(head), rest, extra: &extra };
+            let payload = [&value[..], b"more"].concat();
+            let stored = Stored { prefix, head: u64::from_be_bytes(head), suffix, payload: &payload };
 
-            let mut room = Room::new();
-            prop_assert_eq!(shape.join(&stored, &mut room), Some(&key[..]));
-            let opened = shape.open(&stored, &mut room).unwrap();
-            prop_assert_eq!((opened.value, opened.rest), (&value[..], &b"more"[..]));
+            let mut buffer = KeyBuffer::new();
+            prop_assert_eq!(shape.join(&stored, &mut buffer), Some(&key[..]));
+            let opened = shape.open(&stored, &mut buffer).unwrap();
+            prop_assert_eq!((opened.value, opened.carried), (&value[..], &b"more"[..]));
             let before_opaque = digits[..shape.opaque_from()].concat();
             prop_assert!(shape.opaque_from() == 0 || opened.normal.starts_with(&before_opaque));
         }
@@ -745,11 +745,11 @@ mod tests {
 
     #[test]
     fn what_no_key_has_is_refused() {
-        let (shape, long) = (LongShape::new(&[NUMBER, OPAQUE], true).unwrap(), [1; 2 * MOST_PLACE]);
-        let key = |rest, extra| Stored { prefix: &[], head: 0, rest, extra };
+        let (shape, long) = (BytesShape::new(&[NUMBER, OPAQUE], true).unwrap(), [1; 2 * MOST_PLACE]);
+        let key = |suffix, payload| Stored { prefix: &[], head: 0, suffix, payload };
         for damaged in [key(&long, &[1, 0]), key(&[], &[]), key(&[], &[1, 2, 3]), key(&[], &[9, 0])] {
-            assert!(shape.open(&damaged, &mut Room::new()).is_none());
-            assert!(shape.join(&damaged, &mut Room::new()).is_none());
+            assert!(shape.open(&damaged, &mut KeyBuffer::new()).is_none());
+            assert!(shape.join(&damaged, &mut KeyBuffer::new()).is_none());
         }
     }
 }

@@ -132,7 +132,7 @@ pub enum ValueLength {
     /// little-endian, `length << 2`. The server stores its values so too, and can read them in place.
     Variable,
     /// A length is in front, always in 4 bytes.
-    Long,
+    Bytes,
     /// A zero byte, which is in no value, is behind.
     CString,
 }
@@ -172,7 +172,7 @@ impl DigitKind {
             DigitKind::Opaque { prefix, value } => match value {
                 ValueLength::Fixed(bytes) => [6, prefix, bytes],
                 ValueLength::Variable => [7, prefix, 0],
-                ValueLength::Long => [8, prefix, 0],
+                ValueLength::Bytes => [8, prefix, 0],
                 ValueLength::CString => [9, prefix, 0],
             },
         }
@@ -188,7 +188,7 @@ impl DigitKind {
             5 => DigitKind::Numeric,
             6 => opaque(ValueLength::Fixed(b)),
             7 => opaque(ValueLength::Variable),
-            8 => opaque(ValueLength::Long),
+            8 => opaque(ValueLength::Bytes),
             9 => opaque(ValueLength::CString),
             _ => return None,
         })
@@ -364,7 +364,7 @@ impl<'a> Source<'a> {
         let n = match length {
             ValueLength::Fixed(bytes) => usize::from(bytes),
             ValueLength::Variable => variable_length(self.bytes)?,
-            ValueLength::Long => long_length(self.bytes)?,
+            ValueLength::Bytes => bytes_length(self.bytes)?,
             ValueLength::CString => find(self.bytes, 0)? + 1,
         };
         self.skip(n)
@@ -375,7 +375,7 @@ impl<'a> Source<'a> {
 #[inline]
 fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
     const ONES: u128 = u128::from_ne_bytes([1; 16]);
-    let (chunks, tail) = bytes.as_chunks::<16>();
+    let (chunks, tid) = bytes.as_chunks::<16>();
     for (i, chunk) in chunks.iter().enumerate() {
         // One comparison of vectors.
         if chunk.iter().fold(false, |found, byte| found | (*byte == wanted)) {
@@ -385,8 +385,8 @@ fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
             return Some(16 * i + found.trailing_zeros() as usize / 8);
         }
     }
-    let place = tail.iter().position(|byte| *byte == wanted)?;
-    Some(bytes.len() - tail.len() + place)
+    let place = tid.iter().position(|byte| *byte == wanted)?;
+    Some(bytes.len() - tid.len() + place)
 }
 
 /// The most bytes of a [`ValueLength::Variable`] value that have a length of 1 byte.
@@ -397,11 +397,11 @@ fn variable_length(bytes: &[u8]) -> Option<usize> {
     match *bytes.first()? {
         1 => None,
         short if short & 1 == 1 => Some(usize::from(short >> 1)),
-        _ => long_length(bytes),
+        _ => bytes_length(bytes),
     }
 }
 
-fn long_length(bytes: &[u8]) -> Option<usize> {
+fn bytes_length(bytes: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*bytes.first_chunk()?);
     (length & 3 == 0 && length >> 2 >= 4).then_some((length >> 2) as usize)
 }
@@ -457,7 +457,7 @@ impl DigitShape {
         match (self.kind, stored.kind) {
             (
                 DigitKind::Opaque { prefix, value: ValueLength::Variable },
-                DigitKind::Opaque { prefix: stored_prefix, value: ValueLength::Long },
+                DigitKind::Opaque { prefix: stored_prefix, value: ValueLength::Bytes },
             ) => prefix == stored_prefix && DigitShape { kind: self.kind, ..*stored } == *self,
             _ => self == stored,
         }
@@ -531,7 +531,7 @@ impl DigitShape {
         let long = || (((value.len() + 4) as u32) << 2).to_le_bytes();
         match length {
             ValueLength::Variable if value.len() <= MAX_SHORT => buffer.put_byte((value.len() as u8 + 1) << 1 | 1),
-            ValueLength::Variable | ValueLength::Long => buffer.put(&long()),
+            ValueLength::Variable | ValueLength::Bytes => buffer.put(&long()),
             ValueLength::Fixed(_) | ValueLength::CString => {}
         }
         buffer.put(value);
@@ -699,7 +699,7 @@ mod tests {
     }
 
     const VALUE_LENGTHS: [ValueLength; 4] =
-        [ValueLength::Fixed(5), ValueLength::Variable, ValueLength::Long, ValueLength::CString];
+        [ValueLength::Fixed(5), ValueLength::Variable, ValueLength::Bytes, ValueLength::CString];
 
     fn ascending(kind: DigitKind) -> DigitShape {
         DigitShape { kind, descending: false, nulls_first: false }
@@ -760,7 +760,7 @@ mod tests {
                     ValueLength::Fixed(_) => stored,
                     ValueLength::CString => &stored[..stored.len() - 1],
                     ValueLength::Variable if stored[0] & 1 == 1 => &stored[1..],
-                    ValueLength::Variable | ValueLength::Long => &stored[4..],
+                    ValueLength::Variable | ValueLength::Bytes => &stored[4..],
                 };
                 Value::Opaque(Vec::new(), content.to_vec())
             }
@@ -896,7 +896,7 @@ mod tests {
         let value = match length {
             ValueLength::Fixed(width) => prop::collection::vec(any::<u8>(), usize::from(width)).boxed(),
             ValueLength::CString => any_bytes(1).boxed(),
-            ValueLength::Variable | ValueLength::Long => any_bytes(0).boxed(),
+            ValueLength::Variable | ValueLength::Bytes => any_bytes(0).boxed(),
         };
         (prop::collection::vec(any::<u8>(), usize::from(prefix)), value)
             .prop_map(|(prefix, value)| Value::Opaque(prefix, value))
@@ -975,7 +975,7 @@ mod tests {
         fn other_shapes_read_digits((shape, [value, _]) in shape_and_values(), other in any_shape()) {
             let long = |kind| match kind {
                 DigitKind::Opaque { prefix, value: ValueLength::Variable } => {
-                    DigitKind::Opaque { prefix, value: ValueLength::Long }
+                    DigitKind::Opaque { prefix, value: ValueLength::Bytes }
                 }
                 other => other,
             };
@@ -1063,7 +1063,7 @@ mod tests {
         assert_eq!(of(DigitKind::Numeric, negative), [1, 2, 0x7F, 0xFF, 0xFE, 0xF3, 0xFF]);
         let variable = DigitKind::Opaque { prefix: 1, value: ValueLength::Variable };
         assert_eq!(of(variable, Value::Opaque(vec![9], b"abc".into())), [1, 9, 4 << 1 | 1, b'a', b'b', b'c']);
-        let long = DigitKind::Opaque { prefix: 0, value: ValueLength::Long };
+        let long = DigitKind::Opaque { prefix: 0, value: ValueLength::Bytes };
         assert_eq!(of(long, Value::Opaque(vec![], b"a".into())), [1, 5 << 2, 0, 0, 0, b'a']);
     }
 
@@ -1101,7 +1101,7 @@ mod tests {
     #[test]
     fn lengths_the_server_does_not_store_are_refused() {
         let shape = |value| ascending(DigitKind::Opaque { prefix: 0, value });
-        let lengths = [ValueLength::Variable, ValueLength::Long];
+        let lengths = [ValueLength::Variable, ValueLength::Bytes];
         for damaged in [&[1, 1][..], &[1, 0, 0, 0, 0], &[1, 12, 0, 0, 0], &[1, 22, 0, 0, 0, 7]] {
             assert_eq!(lengths.map(|value| shape(value).length(damaged)), [None; 2], "{damaged:?}");
         }

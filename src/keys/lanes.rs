@@ -1,6 +1,6 @@
 //! How the values of columns of fixed width make a lane.
 
-use crate::format::{LaneKind, Tail};
+use crate::format::{LaneKind, Tid};
 
 /// The type of a column whose values fit a lane. The codes are stored on disk.
 ///
@@ -204,9 +204,9 @@ pub struct Slot {
 pub struct Packed {
     /// The lane, in the low bits.
     pub lane: u128,
-    /// The rank of the entry's tail.
+    /// The rank of the entry's TID.
     pub rank: bool,
-    /// The NEGATIVE flag of the entry's tail.
+    /// The NEGATIVE flag of the entry's TID.
     pub negative: bool,
 }
 
@@ -284,7 +284,7 @@ impl KeyShape {
                 Some(image) => {
                     let (field, negative) = self.columns()[c].ty.encode(image);
                     packed.negative |= negative;
-                    self.place(c, field)
+                    self.slot_of(c, field)
                 }
                 None => self.null_place_of(c),
             };
@@ -298,7 +298,7 @@ impl KeyShape {
         match value {
             Some(image) => {
                 let (field, negative) = self.columns[0].ty.encode(image);
-                Packed { lane: self.place(0, field), rank: !rank, negative }
+                Packed { lane: self.slot_of(0, field), rank: !rank, negative }
             }
             None => {
                 Packed { lane: if rank { low_bits(8 * self.kind.size() as u32) } else { 0 }, rank, negative: false }
@@ -308,17 +308,17 @@ impl KeyShape {
 
     /// The image of column `c` of an entry, None for NULL.
     #[inline]
-    pub fn unpack(&self, lane: u128, tail: Tail, c: usize) -> Option<u128> {
+    pub fn unpack(&self, lane: u128, tid: Tid, c: usize) -> Option<u128> {
         let column = &self.columns()[c];
         let place = lane >> self.slot(c).shift;
         let bits = column.ty.bits();
         let null = if self.count == 1 {
-            tail.rank() == self.null_rank()
+            tid.rank() == self.null_rank()
         } else {
             (place >> bits & 1 == 0) == column.nulls_first
         };
         let turned = if column.descending { !place } else { place };
-        (!null).then(|| column.ty.decode(turned & low_bits(bits), tail.negative()))
+        (!null).then(|| column.ty.decode(turned & low_bits(bits), tid.negative()))
     }
 
     /// Where column `c` is in the lane.
@@ -332,7 +332,7 @@ impl KeyShape {
     /// What column `c` has in its slot for a field that is not NULL: turned over for DESC, under its null bit if there
     /// are several columns.
     #[inline]
-    pub fn place(&self, c: usize, field: u128) -> u128 {
+    pub fn slot_of(&self, c: usize, field: u128) -> u128 {
         let column = &self.columns()[c];
         let bits = column.ty.bits();
         let turned = if column.descending { field ^ low_bits(bits) } else { field };
@@ -529,13 +529,13 @@ mod tests {
         orders.fold(Ordering::Equal, Ordering::then)
     }
 
-    fn tail_of(packed: Packed) -> Tail {
-        Tail::new(packed.rank, 7, 1, packed.negative)
+    fn tid_of(packed: Packed) -> Tid {
+        Tid::new(packed.rank, 7, 1, packed.negative)
     }
 
     fn key_of(shape: &KeyShape, row: &Row) -> Key<u128> {
         let packed = shape.pack(row);
-        Key::new(packed.lane, tail_of(packed))
+        Key::new(packed.lane, tid_of(packed))
     }
 
     fn shape_of(types: &[ColumnType]) -> Option<KeyShape> {
@@ -580,7 +580,7 @@ mod tests {
                 prop_assert!(packed.lane <= low_bits(8 * shape.lane_kind().size() as u32));
                 for (c, value) in row.iter().enumerate() {
                     let expected = value.map(|image| stored(shape.columns()[c].ty, image));
-                    prop_assert_eq!(shape.unpack(packed.lane, tail_of(packed), c), expected);
+                    prop_assert_eq!(shape.unpack(packed.lane, tid_of(packed), c), expected);
                 }
             }
         }
@@ -592,7 +592,7 @@ mod tests {
             for (c, value) in row.iter().enumerate() {
                 let slot = shape.slot(c);
                 let place = match *value {
-                    Some(image) => shape.place(c, shape.columns()[c].ty.encode(image).0),
+                    Some(image) => shape.slot_of(c, shape.columns()[c].ty.encode(image).0),
                     None => match shape.null_place(c) {
                         Some(place) => place,
                         None => return Ok(()),
@@ -606,9 +606,9 @@ mod tests {
 
         /// Whatever a damaged page holds, a value comes out and nothing panics.
         #[test]
-        fn any_lane_unpacks((shape, _) in shape_and_rows(), lane: u128, tail: u64) {
+        fn any_lane_unpacks((shape, _) in shape_and_rows(), lane: u128, tid: u64) {
             for (c, column) in shape.columns().iter().enumerate() {
-                let image = shape.unpack(lane, Tail::from_raw(tail), c).unwrap_or(0);
+                let image = shape.unpack(lane, Tid::from_raw(tid), c).unwrap_or(0);
                 prop_assert!(image <= low_bits(column.ty.bits()));
             }
         }
@@ -625,31 +625,31 @@ mod tests {
         }
 
         #[test]
-        fn tails_hold_their_parts(rank: bool, block: u32, offset in 0u16..=0x0FFF, negative: bool) {
-            let tail = Tail::new(rank, block, offset, negative);
-            prop_assert_eq!((tail.rank(), tail.block(), tail.offset()), (rank, block, offset));
-            prop_assert_eq!((tail.negative(), tail.dead()), (negative, false));
-            prop_assert_eq!(tail.position(), Tail::new(rank, block, offset, false));
+        fn tids_hold_their_parts(rank: bool, block: u32, offset in 0u16..=0x0FFF, negative: bool) {
+            let tid = Tid::new(rank, block, offset, negative);
+            prop_assert_eq!((tid.rank(), tid.block(), tid.offset()), (rank, block, offset));
+            prop_assert_eq!((tid.negative(), tid.dead()), (negative, false));
+            prop_assert_eq!(tid.position(), Tid::new(rank, block, offset, false));
             let mut bytes = [0xFF; 9];
-            tail.write(&mut bytes, 2);
-            prop_assert_eq!(Tail::read(&bytes, 2), tail);
+            tid.write(&mut bytes, 2);
+            prop_assert_eq!(Tid::read(&bytes, 2), tid);
             prop_assert_eq!((bytes[1], bytes[8]), (0xFF, 0xFF));
-            bytes[2] |= Tail::DEAD;
-            prop_assert!(Tail::read(&bytes, 2).dead());
-            prop_assert_eq!(Tail::read(&bytes, 2).position(), tail.position());
+            bytes[2] |= Tid::DEAD;
+            prop_assert!(Tid::read(&bytes, 2).dead());
+            prop_assert_eq!(Tid::read(&bytes, 2).position(), tid.position());
         }
 
         #[test]
-        fn tails_are_ordered_by_rank_then_place(
+        fn tids_are_ordered_by_rank_then_place(
             a: (bool, u32, u8, bool), b: (bool, u32, u8, bool)
         ) {
-            let tail = |(rank, block, offset, negative)| {
-                Tail::new(rank, block, u16::from(offset), negative)
+            let tid = |(rank, block, offset, negative)| {
+                Tid::new(rank, block, u16::from(offset), negative)
             };
-            let (x, y) = (tail(a), tail(b));
+            let (x, y) = (tid(a), tid(b));
             let order = (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2));
             prop_assert_eq!(x.position().cmp(&y.position()), order);
-            prop_assert!(Tail::first(a.0) <= x.position() && x.position() <= Tail::last(a.0));
+            prop_assert!(Tid::first(a.0) <= x.position() && x.position() <= Tid::last(a.0));
         }
 
         #[test]
@@ -754,7 +754,7 @@ mod tests {
             assert_eq!((ty.code(), ColumnType::from_code(code)), (code, Some(ty)));
         }
         assert_eq!((ColumnType::from_code(0), ColumnType::from_code(18)), (None, None));
-        for kind in [LaneKind::U32, LaneKind::U64, LaneKind::U128, LaneKind::Prefix, LaneKind::PrefixExtra] {
+        for kind in [LaneKind::U32, LaneKind::U64, LaneKind::U128, LaneKind::Prefix, LaneKind::PrefixPayload] {
             assert_eq!(LaneKind::from_code(kind.code()), Some(kind));
         }
         assert_eq!((LaneKind::from_code(0), LaneKind::from_code(6)), (None, None));
@@ -764,16 +764,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_ignore_the_flags_of_their_tails() {
-        let tail = Tail::new(false, 3, 4, true);
-        let plain = Key { lane: 9u32, tail: tail.position() };
-        assert_eq!(Key { lane: 9u32, tail }, plain);
-        assert_eq!(Key::new(9u32, tail).tail.raw(), tail.position().raw());
-        assert!(Key::new(9u32, tail) < Key::new(9u32, Tail::new(true, 0, 0, false)));
-        assert!(Key::new(9u32, Tail::MAX) < Key::new(10u32, Tail::MIN));
+    fn keys_ignore_the_flags_of_their_tids() {
+        let tid = Tid::new(false, 3, 4, true);
+        let plain = Key { lane: 9u32, tid: tid.position() };
+        assert_eq!(Key { lane: 9u32, tid }, plain);
+        assert_eq!(Key::new(9u32, tid).tid.raw(), tid.position().raw());
+        assert!(Key::new(9u32, tid) < Key::new(9u32, Tid::new(true, 0, 0, false)));
+        assert!(Key::new(9u32, Tid::MAX) < Key::new(10u32, Tid::MIN));
         assert_eq!(Key::<u32>::of(plain.erase()), plain);
-        assert!(Key::<u64>::MIN < Key::MAX && Key::<u64>::MAX.tail == Tail::last(true));
-        assert_eq!(Tail::from_raw(u64::MAX).raw(), (1 << 48) - 1);
+        assert!(Key::<u64>::MIN < Key::MAX && Key::<u64>::MAX.tid == Tid::last(true));
+        assert_eq!(Tid::from_raw(u64::MAX).raw(), (1 << 48) - 1);
     }
 
     #[test]
@@ -784,7 +784,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "out of range")]
-    fn a_tail_outside_is_refused() {
-        Tail::MIN.write(&mut [0; 16], usize::MAX);
+    fn a_tid_outside_is_refused() {
+        Tid::MIN.write(&mut [0; 16], usize::MAX);
     }
 }

@@ -1,6 +1,6 @@
 //! What can be done to a page, as data: it names slots, and never compares keys (I7).
 
-use crate::format::{Block, Key, PageBytes, Position, Tail};
+use crate::format::{Block, Key, PageBytes, Position, Tid};
 
 /// One thing done to one page.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +15,8 @@ pub enum Edit<'a> {
         place: Position,
         /// The key's lane.
         lane: u128,
-        /// The key's tail, flags included.
-        tail: Tail,
+        /// The key's TID, flags included.
+        tid: Tid,
         /// The child, in an inner page.
         child: Block,
         /// What the entry has outside its node.
@@ -36,7 +36,7 @@ pub enum Edit<'a> {
         /// The left node.
         left: u8,
     },
-    /// A full in-page node whose entries differ in their tails alone becomes a run.
+    /// A full in-page node whose entries differ in their TIDs alone becomes a run.
     Compact {
         /// The node.
         node: u8,
@@ -68,7 +68,7 @@ pub enum Edit<'a> {
         mask: u64,
     },
     /// Entries of many in-page nodes are removed; the nodes in descending order.
-    Purge(&'a [(u8, u64)]),
+    RemoveSet(&'a [(u8, u64)]),
     /// What is removed of the page was in the way of nobody but readers as old as this. It does nothing to the page.
     Conflict(Horizon),
     /// An inner entry points to another child.
@@ -103,9 +103,9 @@ pub enum Cell<'a> {
     /// Bytes of its own.
     New {
         /// Bytes of the key.
-        rest: &'a [u8],
+        suffix: &'a [u8],
         /// Other bytes.
-        extra: &'a [u8],
+        payload: &'a [u8],
     },
 }
 

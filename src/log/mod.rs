@@ -11,4 +11,4 @@ pub use change::{Change, MOST_BLOCKS};
 pub use edit::{Cell, Edit, Horizon};
 pub use ranges::Ranges;
 pub(crate) use record::insertion;
-pub use record::{Decoded, Kind, Part};
+pub use record::{BlockEdits, Decoded, RecordKind};

@@ -1,16 +1,16 @@
 //! Changes as bytes, for a log: of each page its own part, which names slots and holds no more than it must.
 //!
-//! The format is frozen for each [`Kind`]: another one takes another kind.
+//! The format is frozen for each [`RecordKind`]: another one takes another kind.
 
 use super::change::{MOST_BLOCKS, MOST_EDITS};
 use super::{Cell, Change, Edit, Horizon};
-use crate::format::{Block, Key, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tail};
+use crate::format::{Block, Key, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid};
 use core::fmt;
 
 /// What a record is of, in four bits: they say how its parts are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     /// One entry, of a lane of up to 4 bytes, where there is a free slot for it.
     Insert4 = 1,
     /// The same, of up to 8 bytes.
@@ -29,22 +29,22 @@ pub enum Kind {
     Delete = 8,
 }
 
-impl Kind {
+impl RecordKind {
     /// The kind with this number.
-    pub fn of(number: u8) -> Option<Kind> {
-        use Kind::*;
+    pub fn of(number: u8) -> Option<RecordKind> {
+        use RecordKind::*;
         [Insert4, Insert8, Insert16, Edit, Split, Vacuum, Unlink, Delete].into_iter().find(|&kind| kind as u8 == number)
     }
 
     /// What it is called where people read logs.
     pub fn name(self) -> &'static core::ffi::CStr {
         match self {
-            Kind::Insert4 | Kind::Insert8 | Kind::Insert16 => c"INSERT",
-            Kind::Edit => c"EDIT",
-            Kind::Split => c"SPLIT",
-            Kind::Vacuum => c"VACUUM",
-            Kind::Unlink => c"UNLINK",
-            Kind::Delete => c"DELETE",
+            RecordKind::Insert4 | RecordKind::Insert8 | RecordKind::Insert16 => c"INSERT",
+            RecordKind::Edit => c"EDIT",
+            RecordKind::Split => c"SPLIT",
+            RecordKind::Vacuum => c"VACUUM",
+            RecordKind::Unlink => c"UNLINK",
+            RecordKind::Delete => c"DELETE",
         }
     }
 
@@ -56,9 +56,9 @@ impl Kind {
     /// Bytes of the lane of a record that is one insertion and says so by its kind.
     pub(crate) fn lane(self) -> Option<usize> {
         match self {
-            Kind::Insert4 => Some(4),
-            Kind::Insert8 => Some(8),
-            Kind::Insert16 => Some(16),
+            RecordKind::Insert4 => Some(4),
+            RecordKind::Insert8 => Some(8),
+            RecordKind::Insert16 => Some(16),
             _ => None,
         }
     }
@@ -66,24 +66,24 @@ impl Kind {
 
 impl<P: Copy> Change<'_, P> {
     /// What its record is of.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> RecordKind {
         let edits = || self.edits.iter().map(|(_, edit)| edit);
         if let ([_], [(_, Edit::Insert { lane, child: NO_BLOCK, cell: Cell::None, .. })]) =
             (self.blocks(), self.edits.as_slice())
         {
             return match lane {
-                0..=0xffff_ffff => Kind::Insert4,
-                0..=0xffff_ffff_ffff_ffff => Kind::Insert8,
-                _ => Kind::Insert16,
+                0..=0xffff_ffff => RecordKind::Insert4,
+                0..=0xffff_ffff_ffff_ffff => RecordKind::Insert8,
+                _ => RecordKind::Insert16,
             };
         }
         let has = |is: fn(&Edit<'_>) -> bool| edits().any(is);
         match () {
-            () if has(|edit| matches!(edit, Edit::Conflict(_))) => Kind::Delete,
-            () if has(|edit| matches!(edit, Edit::Purge(_))) => Kind::Vacuum,
-            () if has(|edit| matches!(edit, Edit::Delete { .. })) => Kind::Unlink,
-            () if has(|edit| matches!(edit, Edit::New(_) | Edit::Image(_) | Edit::Halve { .. })) => Kind::Split,
-            () => Kind::Edit,
+            () if has(|edit| matches!(edit, Edit::Conflict(_))) => RecordKind::Delete,
+            () if has(|edit| matches!(edit, Edit::RemoveSet(_))) => RecordKind::Vacuum,
+            () if has(|edit| matches!(edit, Edit::Delete { .. })) => RecordKind::Unlink,
+            () if has(|edit| matches!(edit, Edit::New(_) | Edit::Image(_) | Edit::Halve { .. })) => RecordKind::Split,
+            () => RecordKind::Edit,
         }
     }
 
@@ -92,17 +92,15 @@ impl<P: Copy> Change<'_, P> {
         matches!(self.edits(index).next(), Some(Edit::New(_) | Edit::Image(_)))
     }
 
-    /// Whether the `index`-th page's part [takes entries away](Part::takes_entries_away).
+    /// Whether the `index`-th page's part [takes entries away](BlockEdits::takes_entries_away).
     pub fn takes_entries_away(&self, index: usize) -> bool {
         self.edits(index).any(takes_entries_away)
     }
 
     /// Appends the `index`-th page's part of the record, which is of this [`kind`](Change::kind), to `out`.
-    pub fn encode_part(&self, kind: Kind, index: usize, out: &mut Vec<u8>) {
+    pub fn encode_part(&self, kind: RecordKind, index: usize, out: &mut Vec<u8>) {
         match (kind.lane(), self.edits.as_slice()) {
-            (Some(size), [(_, Edit::Insert { place, lane, tail, .. })]) => {
-                put_insertion(out, size, *place, *lane, *tail)
-            }
+            (Some(size), [(_, Edit::Insert { place, lane, tid, .. })]) => put_insertion(out, size, *place, *lane, *tid),
             _ => self.edits(index).for_each(|edit| put_edit(out, edit)),
         }
     }
@@ -121,7 +119,7 @@ impl<P: Copy> Change<'_, P> {
 }
 
 fn takes_entries_away(edit: &Edit<'_>) -> bool {
-    matches!(edit, Edit::Image(_) | Edit::Halve { .. } | Edit::Remove { .. } | Edit::Purge(_))
+    matches!(edit, Edit::Image(_) | Edit::Halve { .. } | Edit::Remove { .. } | Edit::RemoveSet(_))
 }
 
 /// The codes of edits, in the lower five bits of their first byte.
@@ -162,7 +160,7 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
             out.push(code::IMAGE);
             put_image(out, image);
         }
-        Edit::Insert { place, lane, tail, child, cell } => {
+        Edit::Insert { place, lane, tid, child, cell } => {
             let has_child = if child == NO_BLOCK { 0 } else { code::HAS_CHILD };
             let has_cell = match cell {
                 Cell::None => 0,
@@ -171,18 +169,18 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
             };
             out.extend([code::INSERT | has_child | has_cell, place.node, place.slot]);
             put_number(out, lane);
-            put_tail(out, tail);
+            put_tid(out, tid);
             if has_child != 0 {
                 out.extend(child.to_le_bytes());
             }
             match cell {
                 Cell::None => {}
                 Cell::Shared(at) => out.extend(at.to_le_bytes()),
-                Cell::New { rest, extra } => {
-                    out.extend((rest.len() as u16).to_le_bytes());
-                    out.extend((extra.len() as u16).to_le_bytes());
-                    out.extend(rest);
-                    out.extend(extra);
+                Cell::New { suffix, payload } => {
+                    out.extend((suffix.len() as u16).to_le_bytes());
+                    out.extend((payload.len() as u16).to_le_bytes());
+                    out.extend(suffix);
+                    out.extend(payload);
                 }
             }
         }
@@ -210,7 +208,7 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
             out.extend([code::REMOVE, node]);
             put_number(out, mask.into());
         }
-        Edit::Purge(nodes) => {
+        Edit::RemoveSet(nodes) => {
             out.extend([code::PURGE, nodes.len() as u8]);
             for &(node, mask) in nodes {
                 out.push(node);
@@ -246,14 +244,14 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
     }
 }
 
-/// The place, as many bytes of the lane as this, and the tail.
+/// The place, as many bytes of the lane as this, and the TID.
 #[inline]
-fn put_insertion(out: &mut Vec<u8>, lane_size: usize, place: Position, lane: u128, tail: Tail) {
-    let mut part = [0; 2 + 16 + Tail::SIZE];
+fn put_insertion(out: &mut Vec<u8>, lane_size: usize, place: Position, lane: u128, tid: Tid) {
+    let mut part = [0; 2 + 16 + Tid::SIZE];
     part[..2].copy_from_slice(&[place.node, place.slot]);
     part[2..18].copy_from_slice(&lane.to_le_bytes());
-    part[2 + lane_size..][..Tail::SIZE].copy_from_slice(&tail.raw().to_le_bytes()[..Tail::SIZE]);
-    out.extend_from_slice(&part[..2 + lane_size + Tail::SIZE]);
+    part[2 + lane_size..][..Tid::SIZE].copy_from_slice(&tid.raw().to_le_bytes()[..Tid::SIZE]);
+    out.extend_from_slice(&part[..2 + lane_size + Tid::SIZE]);
 }
 
 /// As many bytes as the number has, after their count.
@@ -263,13 +261,13 @@ fn put_number(out: &mut Vec<u8>, number: u128) {
     out.extend(&number.to_le_bytes()[..length]);
 }
 
-fn put_tail(out: &mut Vec<u8>, tail: Tail) {
-    out.extend(&tail.raw().to_le_bytes()[..Tail::SIZE]);
+fn put_tid(out: &mut Vec<u8>, tid: Tid) {
+    out.extend(&tid.raw().to_le_bytes()[..Tid::SIZE]);
 }
 
 fn put_key(out: &mut Vec<u8>, key: Key<u128>) {
     put_number(out, key.lane);
-    put_tail(out, key.tail);
+    put_tid(out, key.tid);
 }
 
 /// Zeroes in a row that are worth being left out of an image.
@@ -319,7 +317,7 @@ fn used_in_reach(image: &PageBytes, at: usize) -> Option<usize> {
 
 /// What happens to one page, read back from a log. It owns what its edits point to.
 #[derive(Debug)]
-pub struct Part {
+pub struct BlockEdits {
     edits: Vec<OwnedEdit>,
 }
 
@@ -327,22 +325,22 @@ pub struct Part {
 enum OwnedEdit {
     New(Box<PageBytes>),
     Image(Box<PageBytes>),
-    Purge(Vec<(u8, u64)>),
+    RemoveSet(Vec<(u8, u64)>),
     /// An insertion, and the two parts of its own cell.
     Insert(Edit<'static>, Vec<u8>, Vec<u8>),
     Plain(Edit<'static>),
 }
 
 impl OwnedEdit {
-    fn lend(&self) -> Edit<'_> {
+    fn borrow(&self) -> Edit<'_> {
         match self {
             OwnedEdit::New(image) => Edit::New(image),
             OwnedEdit::Image(image) => Edit::Image(image),
-            OwnedEdit::Purge(nodes) => Edit::Purge(nodes),
+            OwnedEdit::RemoveSet(nodes) => Edit::RemoveSet(nodes),
             OwnedEdit::Plain(edit) => *edit,
-            OwnedEdit::Insert(edit, rest, extra) => match *edit {
-                Edit::Insert { place, lane, tail, child, .. } => {
-                    Edit::Insert { place, lane, tail, child, cell: Cell::New { rest, extra } }
+            OwnedEdit::Insert(edit, suffix, payload) => match *edit {
+                Edit::Insert { place, lane, tid, child, .. } => {
+                    Edit::Insert { place, lane, tid, child, cell: Cell::New { suffix, payload } }
                 }
                 other => other,
             },
@@ -350,23 +348,23 @@ impl OwnedEdit {
     }
 }
 
-impl Part {
+impl BlockEdits {
     /// Reads a part of a record of some kind, or `None` if the bytes are not exactly one.
-    pub fn decode(kind: Kind, bytes: &[u8]) -> Option<Part> {
+    pub fn decode(kind: RecordKind, bytes: &[u8]) -> Option<BlockEdits> {
         if let Some(size) = kind.lane() {
-            return Some(Part { edits: vec![OwnedEdit::Plain(insertion(size, bytes)?)] });
+            return Some(BlockEdits { edits: vec![OwnedEdit::Plain(insertion(size, bytes)?)] });
         }
-        let mut reader = Reader(bytes);
+        let mut reader = Decoder(bytes);
         let mut edits = Vec::new();
         while !reader.0.is_empty() {
             edits.push(reader.edit()?);
         }
-        (edits.len() <= MOST_EDITS).then_some(Part { edits })
+        (edits.len() <= MOST_EDITS).then_some(BlockEdits { edits })
     }
 
     /// The edits, in order.
     pub fn edits(&self) -> impl Iterator<Item = Edit<'_>> {
-        self.edits.iter().map(OwnedEdit::lend)
+        self.edits.iter().map(OwnedEdit::borrow)
     }
 
     /// The last transaction whose readers may miss what is removed from the page, if that is said.
@@ -383,28 +381,28 @@ impl Part {
 
 /// The one edit of a record that is an insertion of a lane of so many bytes.
 pub(crate) fn insertion(size: usize, bytes: &[u8]) -> Option<Edit<'static>> {
-    let mut reader = Reader(bytes);
-    let (place, lane, tail) = (reader.place()?, reader.bytes_of(size)?, reader.tail()?);
-    reader.0.is_empty().then_some(Edit::Insert { place, lane, tail, child: NO_BLOCK, cell: Cell::None })
+    let mut reader = Decoder(bytes);
+    let (place, lane, tid) = (reader.position()?, reader.bytes_of(size)?, reader.tid()?);
+    reader.0.is_empty().then_some(Edit::Insert { place, lane, tid, child: NO_BLOCK, cell: Cell::None })
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for BlockEdits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, edit) in self.edits().enumerate() {
             f.write_str(if number == 0 { "" } else { ", " })?;
             match edit {
                 Edit::New(_) => f.write_str("new page"),
                 Edit::Image(_) => f.write_str("page rewritten"),
-                Edit::Insert { place, lane, tail, child, cell } => {
+                Edit::Insert { place, lane, tid, child, cell } => {
                     write!(f, "insert {}.{} lane {lane:#x} ", place.node, place.slot)?;
                     match child {
-                        NO_BLOCK => write!(f, "tid ({},{})", tail.block(), tail.offset())?,
+                        NO_BLOCK => write!(f, "tid ({},{})", tid.block(), tid.offset())?,
                         child => write!(f, "child {child}")?,
                     }
                     match cell {
                         Cell::None => Ok(()),
                         Cell::Shared(at) => write!(f, " cell at {at}"),
-                        Cell::New { rest, extra } => write!(f, " cell of {}+{} bytes", rest.len(), extra.len()),
+                        Cell::New { suffix, payload } => write!(f, " cell of {}+{} bytes", suffix.len(), payload.len()),
                     }
                 }
                 Edit::SplitNode { node, keep, .. } => write!(f, "split node {node} at {keep}"),
@@ -414,7 +412,7 @@ impl fmt::Display for Part {
                 Edit::Repack { cell } => write!(f, "repack for {cell} bytes"),
                 Edit::Halve { keep, right, .. } => write!(f, "keep {keep}, right {right}"),
                 Edit::Remove { node, mask } => write!(f, "remove {} of node {node}", mask.count_ones()),
-                Edit::Purge(nodes) => {
+                Edit::RemoveSet(nodes) => {
                     let removed: u32 = nodes.iter().map(|(_, mask)| mask.count_ones()).sum();
                     write!(f, "remove {removed} of {} nodes", nodes.len())
                 }
@@ -449,21 +447,21 @@ impl fmt::Display for Link {
 #[derive(Debug)]
 pub struct Decoded {
     blocks: Vec<Block>,
-    parts: Vec<Part>,
+    parts: Vec<BlockEdits>,
 }
 
 impl Decoded {
     /// Reads a change, or `None` if the bytes are not exactly one.
     pub fn decode(bytes: &[u8]) -> Option<Decoded> {
-        let mut reader = Reader(bytes);
-        let (kind, count) = (Kind::of(reader.u8()?)?, reader.u8()? as usize);
+        let mut reader = Decoder(bytes);
+        let (kind, count) = (RecordKind::of(reader.u8()?)?, reader.u8()? as usize);
         (1..=MOST_BLOCKS).contains(&count).then_some(())?;
         (count == 1 || kind.lane().is_none()).then_some(())?;
         let mut decoded = Decoded { blocks: Vec::new(), parts: Vec::new() };
         for _ in 0..count {
             decoded.blocks.push(reader.u32()?);
             let length = reader.u16()? as usize;
-            decoded.parts.push(Part::decode(kind, reader.slice(length)?)?);
+            decoded.parts.push(BlockEdits::decode(kind, reader.slice(length)?)?);
         }
         let edits: usize = decoded.parts.iter().map(|part| part.edits.len()).sum();
         (reader.0.is_empty() && edits <= MOST_EDITS).then_some(decoded)
@@ -481,9 +479,9 @@ impl Decoded {
 }
 
 /// Takes numbers off the front of a record.
-struct Reader<'a>(&'a [u8]);
+struct Decoder<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> Decoder<'a> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (front, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -535,15 +533,15 @@ impl<'a> Reader<'a> {
         self.number()?.try_into().ok()
     }
 
-    fn tail(&mut self) -> Option<Tail> {
-        Some(Tail::from_raw(self.bytes_of(Tail::SIZE)? as u64))
+    fn tid(&mut self) -> Option<Tid> {
+        Some(Tid::from_raw(self.bytes_of(Tid::SIZE)? as u64))
     }
 
     fn key(&mut self) -> Option<Key<u128>> {
-        Some(Key::new(self.number()?, self.tail()?))
+        Some(Key::new(self.number()?, self.tid()?))
     }
 
-    fn place(&mut self) -> Option<Position> {
+    fn position(&mut self) -> Option<Position> {
         Some(Position { node: self.u8()?, slot: self.u8()? })
     }
 
@@ -562,15 +560,15 @@ impl<'a> Reader<'a> {
     }
 
     fn insertion(&mut self, flags: u8) -> Option<OwnedEdit> {
-        let (place, lane, tail) = (self.place()?, self.number()?, self.tail()?);
+        let (place, lane, tid) = (self.position()?, self.number()?, self.tid()?);
         let child = if flags & code::HAS_CHILD != 0 { self.u32()? } else { NO_BLOCK };
-        let plain = |cell| Edit::Insert { place, lane, tail, child, cell };
+        let plain = |cell| Edit::Insert { place, lane, tid, child, cell };
         match flags & (code::NEW_CELL | code::SHARED_CELL) {
             0 => Some(OwnedEdit::Plain(plain(Cell::None))),
             code::SHARED_CELL => Some(OwnedEdit::Plain(plain(Cell::Shared(self.u16()?)))),
             code::NEW_CELL => {
-                let (rest, extra) = (self.u16()? as usize, self.u16()? as usize);
-                Some(OwnedEdit::Insert(plain(Cell::None), self.slice(rest)?.to_vec(), self.slice(extra)?.to_vec()))
+                let (suffix, payload) = (self.u16()? as usize, self.u16()? as usize);
+                Some(OwnedEdit::Insert(plain(Cell::None), self.slice(suffix)?.to_vec(), self.slice(payload)?.to_vec()))
             }
             _ => None,
         }
@@ -592,9 +590,9 @@ impl<'a> Reader<'a> {
             code::PURGE => {
                 let count = self.u8()?;
                 let nodes = (0..count).map(|_| Some((self.u8()?, self.word()?))).collect::<Option<Vec<_>>>()?;
-                return Some(OwnedEdit::Purge(nodes));
+                return Some(OwnedEdit::RemoveSet(nodes));
             }
-            code::SET_CHILD => Edit::SetChild { place: self.place()?, child: self.u32()? },
+            code::SET_CHILD => Edit::SetChild { place: self.position()?, child: self.u32()? },
             code::SET_LEFT => Edit::SetLeft(self.u32()?),
             code::SET_RIGHT => Edit::SetRight(self.u32()?),
             code::SET_LOW => Edit::SetLow(self.key()?),

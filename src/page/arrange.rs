@@ -1,23 +1,23 @@
 //! How a page's entries are distributed over its in-page leaf nodes: what nodes and *runs* hold, how few of them will
 //! do, and so when a page is full.
 //!
-//! A run is a node of entries with the same *head*: the lane, and what follows the tail, which is where the cell is. It
-//! has that once, and then only tails.
+//! A run is a node of entries with the same *head*: the lane, and what follows the TID, which is where the cell is. It
+//! has that once, and then only TIDs.
 
 use super::*;
 use core::ops::Range;
 
-/// Where the parts of an entry lie. In a run all have the same lane, and the same after their tails.
+/// Where the parts of an entry lie. In a run all have the same lane, and the same after their TIDs.
 #[derive(Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct EntryOffsets {
     pub lane: usize,
-    pub tail: usize,
-    /// The payload's bytes behind the tail.
+    pub tid: usize,
+    /// The pointer's bytes behind the TID.
     pub more: usize,
 }
 
-impl Spot {
-    /// All but the tail: what the entries of a run have in common.
+impl EntryOffsets {
+    /// All but the TID: what the entries of a run have in common.
     pub fn head<'a>(&self, bytes: &'a PageBytes, layout: &Layout) -> (&'a [u8], &'a [u8]) {
         (&bytes[self.lane..self.lane + layout.lane], &bytes[self.more..self.more + layout.more()])
     }
@@ -25,11 +25,11 @@ impl Spot {
 
 impl Layout {
     /// Where the parts of the entry in a slot lie.
-    pub(super) fn spot(&self, start: usize, stored: u8, slot: usize) -> Spot {
-        let [(lanes, lane), (payloads, payload)] = self.arrays(start, stored);
-        let tail = payloads + slot * payload;
-        let more = if stored & RUN == 0 { tail + Tail::SIZE } else { start + self.lane };
-        Spot { lane: lanes + slot * lane, tail, more }
+    pub(super) fn offsets(&self, start: usize, stored: u8, slot: usize) -> EntryOffsets {
+        let [(lanes, lane), (pointers, pointer)] = self.arrays(start, stored);
+        let tid = pointers + slot * pointer;
+        let more = if stored & RUN == 0 { tid + Tid::SIZE } else { start + self.lane };
+        EntryOffsets { lane: lanes + slot * lane, tid, more }
     }
 
     /// Copies entries between nodes of two pages, each given as where it starts, its stored count, and a slot.
@@ -43,8 +43,8 @@ impl Layout {
     ) {
         if (from_stored | to_stored) & RUN != 0 {
             for slot in 0..count {
-                let to = self.spot(to, to_stored, to_slot + slot);
-                self.copy_entry(old, self.spot(from, from_stored, from_slot + slot), bytes, to);
+                let to = self.offsets(to, to_stored, to_slot + slot);
+                self.copy_entry(old, self.offsets(from, from_stored, from_slot + slot), bytes, to);
             }
             return;
         }
@@ -55,9 +55,8 @@ impl Layout {
     }
 
     /// Copies an entry between pages.
-    pub(super) fn copy_entry(&self, old: &PageBytes, from: Spot, bytes: &mut PageBytes, to: Spot) {
-        let parts =
-            [(from.lane, to.lane, self.lane), (from.tail, to.tail, Tail::SIZE), (from.more, to.more, self.more())];
+    pub(super) fn copy_entry(&self, old: &PageBytes, from: EntryOffsets, bytes: &mut PageBytes, to: EntryOffsets) {
+        let parts = [(from.lane, to.lane, self.lane), (from.tid, to.tid, Tid::SIZE), (from.more, to.more, self.more())];
         for (from, to, length) in parts {
             bytes[to..to + length].copy_from_slice(&old[from..from + length]);
         }
@@ -100,9 +99,9 @@ fn nodes<'a>(bytes: &'a PageBytes, layout: &'a Layout) -> impl Iterator<Item = (
 }
 
 /// The places of a page's entries, in key order.
-pub(super) fn spots<'a>(bytes: &'a PageBytes, layout: &'a Layout) -> impl Iterator<Item = Spot> + 'a {
+pub(super) fn entry_offsets<'a>(bytes: &'a PageBytes, layout: &'a Layout) -> impl Iterator<Item = EntryOffsets> + 'a {
     nodes(bytes, layout).flat_map(move |(start, stored)| {
-        (0..layout.entries_of(stored)).map(move |slot| layout.spot(start, stored, slot))
+        (0..layout.entries_of(stored)).map(move |slot| layout.offsets(start, stored, slot))
     })
 }
 
@@ -146,7 +145,7 @@ impl Repeats {
     }
 
     fn tell_cells_apart(&mut self, bytes: &PageBytes, layout: &Layout) {
-        let cells = spots(bytes, layout).map(|spot| read_u16(bytes, spot.more + layout.cell_at()));
+        let cells = entry_offsets(bytes, layout).map(|offsets| read_u16(bytes, offsets.more + layout.cell_at()));
         self.flags.iter_mut().zip(repeats(cells)).for_each(|(flag, same)| *flag &= same);
     }
 
@@ -183,7 +182,7 @@ pub(crate) fn repeats<T: PartialEq>(things: impl Iterator<Item = T>) -> impl Ite
 #[derive(Clone, Copy)]
 struct Packer {
     count: usize,
-    /// Whether the node's entries differ in more than their tails.
+    /// Whether the node's entries differ in more than their TIDs.
     is_mixed: bool,
 }
 
@@ -364,10 +363,10 @@ pub(super) fn lay_out(
     bytes: &mut PageBytes,
     layout: &Layout,
     arrangement: &Arrangement,
-    mut put: impl FnMut(&mut PageBytes, Spot),
+    mut put: impl FnMut(&mut PageBytes, EntryOffsets),
 ) {
     lay_out_nodes(bytes, layout, arrangement, |bytes, start, stored| {
-        (0..layout.entries_of(stored)).for_each(|slot| put(bytes, layout.spot(start, stored, slot)));
+        (0..layout.entries_of(stored)).for_each(|slot| put(bytes, layout.offsets(start, stored, slot)));
     });
 }
 

@@ -3,30 +3,30 @@
 
 use super::arrange::Arrangement;
 use super::*;
-use crate::keys::bytes::{HEAD, Kept, LongKey, LongOrder, MOST_PARTS, Stored, front_order};
+use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_PARTS, OwnedKey, Stored, front_order};
 
 /// The key space of byte strings.
 #[derive(Clone, Copy, Debug)]
-pub struct Long;
+pub struct Bytes;
 
 /// Where the fences of such a page are described, in its second line.
-mod long_at {
-    use super::{CELL, Tail};
+mod bytes_at {
+    use super::{CELL, Tid};
 
     /// How many bytes of the low fence all keys begin with.
     pub const PREFIX: usize = 64;
     pub const LOW: usize = 66;
-    pub const HIGH: usize = LOW + CELL + Tail::SIZE;
-    pub const END: usize = HIGH + CELL + Tail::SIZE;
+    pub const HIGH: usize = LOW + CELL + Tid::SIZE;
+    pub const END: usize = HIGH + CELL + Tid::SIZE;
 }
 
-/// A fence: a key cut short, or a whole one with its tail.
+/// A fence: a key cut short, or a whole one with its TID.
 #[derive(Clone, Copy, Debug)]
-pub struct LongFence<'a> {
+pub struct BytesFence<'a> {
     /// The key.
     pub key: Stored<'a>,
     /// What breaks its ties.
-    pub tail: Tail,
+    pub tid: Tid,
 }
 
 fn put_length(bytes: &mut [u8], at: &mut usize, length: usize) {
@@ -51,19 +51,25 @@ fn take_length(bytes: &[u8], at: &mut usize) -> Option<usize> {
 
 /// Adds a cell below those there are, but not below `lower`, and says where it begins: 0 if it is empty; `None` if there
 /// is no room.
-pub(super) fn put_cell(bytes: &mut PageBytes, layout: &Layout, lower: usize, rest: &[u8], extra: &[u8]) -> Option<u16> {
-    let length = layout.cell_size(rest.len(), extra.len());
+pub(super) fn put_cell(
+    bytes: &mut PageBytes,
+    layout: &Layout,
+    lower: usize,
+    suffix: &[u8],
+    payload: &[u8],
+) -> Option<u16> {
+    let length = layout.cell_size(suffix.len(), payload.len());
     if length == 0 {
         return Some(0);
     }
     let start = edit::space_end(bytes, layout).checked_sub(length).filter(|&start| start >= lower)?;
     let mut at = start;
-    put_length(bytes, &mut at, rest.len());
-    if layout.kind == LaneKind::PrefixExtra {
-        put_length(bytes, &mut at, extra.len());
+    put_length(bytes, &mut at, suffix.len());
+    if layout.kind == LaneKind::PrefixPayload {
+        put_length(bytes, &mut at, payload.len());
     }
-    bytes[at..at + rest.len()].copy_from_slice(rest);
-    bytes[at + rest.len()..at + rest.len() + extra.len()].copy_from_slice(extra);
+    bytes[at..at + suffix.len()].copy_from_slice(suffix);
+    bytes[at + suffix.len()..at + suffix.len() + payload.len()].copy_from_slice(payload);
     write_u16(bytes, at::PD_UPPER, start as u16);
     Some(start as u16)
 }
@@ -83,16 +89,16 @@ fn checked_cell<'a>(bytes: &'a PageBytes, layout: &Layout, at: u16) -> Option<(&
 /// The two parts of a cell at the front of `cells`, `None` if there can be none.
 fn parts_of_cell(cells: &[u8], kind: LaneKind) -> Option<(&[u8], &[u8])> {
     let mut at = 0;
-    let rest = take_length(cells, &mut at)?;
-    let extra = if kind == LaneKind::PrefixExtra { take_length(cells, &mut at)? } else { 0 };
-    let middle = at + rest;
-    Some((cells.get(at..middle)?, cells.get(middle..middle + extra)?))
+    let suffix = take_length(cells, &mut at)?;
+    let payload = if kind == LaneKind::PrefixPayload { take_length(cells, &mut at)? } else { 0 };
+    let middle = at + suffix;
+    Some((cells.get(at..middle)?, cells.get(middle..middle + payload)?))
 }
 
 /// Copies of a page's entries' keys, and what they carry: the prefix once, and cells. Those of a few entries are copied
 /// one by one, of more all that the page has. Plain memory.
 #[derive(Clone, Copy)]
-pub struct Copies {
+pub struct KeyCopies {
     kind: LaneKind,
     prefix: usize,
     lanes: [u64; MAX_PAGE_ENTRIES],
@@ -105,17 +111,17 @@ pub struct Copies {
     /// The end of what was copied one by one.
     used: usize,
     /// The page's cells, each where it is in the page; then the prefix, and cells one by one.
-    bytes: [u8; Copies::END],
+    bytes: [u8; KeyCopies::END],
 }
 
-impl Copies {
+impl KeyCopies {
     /// Bytes that are copied one by one: prefix and cells of a few entries.
     const FEW: usize = MOST_PARTS + 512;
     const END: usize = PAGE_SIZE + Self::FEW;
 
     /// None.
     pub fn none() -> Self {
-        Copies {
+        KeyCopies {
             kind: LaneKind::Prefix,
             prefix: 0,
             lanes: [0; MAX_PAGE_ENTRIES],
@@ -128,7 +134,7 @@ impl Copies {
     }
 
     /// Begins with a page.
-    pub fn begin(&mut self, page: &Page<'_, Long>) {
+    pub fn begin(&mut self, page: &Page<'_, Bytes>) {
         let prefix = page.prefix();
         let prefix = &prefix[..prefix.len().min(MOST_PARTS)];
         self.used = PAGE_SIZE + prefix.len();
@@ -138,7 +144,7 @@ impl Copies {
 
     /// Copies an entry as the `at`-th; `false` if it cannot be one.
     #[inline]
-    pub fn set(&mut self, at: usize, node: &Node<'_, Long>, slot: usize) -> bool {
+    pub fn set(&mut self, at: usize, node: &Node<'_, Bytes>, slot: usize) -> bool {
         self.lanes[at] = node.lane(slot);
         let from = node.cell(slot);
         if (self.whole_from..SPACE_END).contains(&from.into()) {
@@ -154,9 +160,9 @@ impl Copies {
     }
 
     /// Copies a cell, with all others if it is one too many, and says where it is then. `None` if there can be none.
-    fn copy(&mut self, page: &Page<'_, Long>, from: u16) -> Option<u16> {
-        let (rest, extra) = checked_cell(page.bytes, page.layout, from)?;
-        let length = page.layout.cell_size(rest.len(), extra.len());
+    fn copy(&mut self, page: &Page<'_, Bytes>, from: u16) -> Option<u16> {
+        let (suffix, payload) = checked_cell(page.bytes, page.layout, from)?;
+        let length = page.layout.cell_size(suffix.len(), payload.len());
         if length == 0 {
             return Some(0);
         }
@@ -172,7 +178,7 @@ impl Copies {
     }
 
     /// Copies all cells of the page.
-    pub fn copy_all(&mut self, page: &Page<'_, Long>) {
+    pub fn copy_all(&mut self, page: &Page<'_, Bytes>) {
         self.whole_from = edit::space_end(page.bytes, page.layout);
         self.bytes[self.whole_from..SPACE_END].copy_from_slice(&page.bytes[self.whole_from..SPACE_END]);
     }
@@ -198,12 +204,12 @@ impl Copies {
     #[inline]
     pub fn stored(&self, at: usize) -> Option<Stored<'_>> {
         let (prefix, head) = (&self.bytes[PAGE_SIZE..PAGE_SIZE + self.prefix], self.lanes[at]);
-        let (rest, extra) = match self.cells[at] as usize {
+        let (suffix, payload) = match self.cells[at] as usize {
             0 => (&[][..], &[][..]),
             whole @ ..PAGE_SIZE => parts_of_cell(&self.bytes[whole..SPACE_END], self.kind)?,
             single => parts_of_cell(&self.bytes[single..self.used], self.kind)?,
         };
-        Some(Stored { prefix, head, rest, extra })
+        Some(Stored { prefix, head, suffix, payload })
     }
 }
 
@@ -214,14 +220,14 @@ fn cell<'a>(bytes: &'a PageBytes, layout: &Layout, at: u16) -> (&'a [u8], &'a [u
 }
 
 fn stored_length(bytes: &PageBytes, layout: &Layout, at: u16) -> usize {
-    let (rest, extra) = cell(bytes, layout, at);
-    layout.cell_size(rest.len(), extra.len())
+    let (suffix, payload) = cell(bytes, layout, at);
+    layout.cell_size(suffix.len(), payload.len())
 }
 
 /// Bytes of the cells that something refers to.
 pub(super) fn live_cells(bytes: &PageBytes, layout: &Layout) -> usize {
-    let page = Page::<Long> { bytes, layout, keys: PhantomData };
-    let fences = [long_at::LOW, long_at::HIGH].map(|at| stored_length(bytes, layout, read_u16(bytes, at)));
+    let page = Page::<Bytes> { bytes, layout, keys: PhantomData };
+    let fences = [bytes_at::LOW, bytes_at::HIGH].map(|at| stored_length(bytes, layout, read_u16(bytes, at)));
     let (mut sum, mut previous) = (fences.iter().sum(), 0);
     for number in 0..page.nodes() {
         let node = page.node(number);
@@ -249,7 +255,7 @@ impl<'o> Mover<'o> {
         let mut mover = Mover { old, layout, last: (0, 0) };
         if layout.kind.is_prefix() {
             write_u16(bytes, at::PD_UPPER, SPACE_END as u16);
-            for at in [long_at::LOW, long_at::HIGH] {
+            for at in [bytes_at::LOW, bytes_at::HIGH] {
                 mover.move_cell(bytes, at);
             }
         }
@@ -259,9 +265,9 @@ impl<'o> Mover<'o> {
     fn move_cell(&mut self, bytes: &mut PageBytes, reference: usize) {
         let from = read_u16(bytes, reference);
         if from != self.last.0 {
-            let (rest, extra) = cell(self.old, self.layout, from);
+            let (suffix, payload) = cell(self.old, self.layout, from);
             let lower = self.layout.first_node_line() * LINE;
-            self.last = (from, put_cell(bytes, self.layout, lower, rest, extra).unwrap_or(0));
+            self.last = (from, put_cell(bytes, self.layout, lower, suffix, payload).unwrap_or(0));
         }
         write_u16(bytes, reference, self.last.1);
     }
@@ -275,33 +281,33 @@ impl<'o> Mover<'o> {
             let start = layout.node_start(bytes[layout.root_lines() + node]);
             let cells = if stored & RUN == 0 { layout.entries_of(stored) } else { 1 };
             for slot in 0..cells {
-                self.move_cell(bytes, layout.spot(start, stored, slot).more + layout.cell_at());
+                self.move_cell(bytes, layout.offsets(start, stored, slot).more + layout.cell_at());
             }
         }
     }
 }
 
-impl<'a> Page<'a, Long> {
+impl<'a> Page<'a, Bytes> {
     /// What all keys of the page begin with.
     #[inline]
     fn prefix(&self) -> &'a [u8] {
-        let (low, _) = cell(self.bytes, self.layout, read_u16(self.bytes, long_at::LOW));
-        &low[..(read_u16(self.bytes, long_at::PREFIX) as usize).min(low.len())]
+        let (low, _) = cell(self.bytes, self.layout, read_u16(self.bytes, bytes_at::LOW));
+        &low[..(read_u16(self.bytes, bytes_at::PREFIX) as usize).min(low.len())]
     }
 
     /// The cell of an equal entry beside `place`, of one in the same node rather than in the next.
-    fn shared_cell(&self, place: Position, lane: u64, rest: &[u8], extra: &[u8]) -> Option<u16> {
+    fn shared_cell(&self, place: Position, lane: u64, suffix: &[u8], payload: &[u8]) -> Option<u16> {
         let (behind, before) = (Some(self.settle(place)), self.previous(place));
         let beside = if behind == Some(place) { [behind, before] } else { [before, behind] };
         beside.into_iter().flatten().filter(|at| self.entry(*at).is_some()).find_map(|at| {
             let (found, cell_at) = self.node(at.node as usize).head(at.slot as usize);
-            let same = found == lane && cell(self.bytes, self.layout, cell_at) == (rest, extra);
+            let same = found == lane && cell(self.bytes, self.layout, cell_at) == (suffix, payload);
             (same && cell_at != 0).then_some(cell_at)
         })
     }
 
     /// What an entry from outside has in this page: its lane, and the rest of its key.
-    fn split_key<'e>(&self, entry: &Entry<'e, Long>) -> (u64, &'e [u8]) {
+    fn split_key<'e>(&self, entry: &Entry<'e, Bytes>) -> (u64, &'e [u8]) {
         let (normal, skip) = (entry.key.prefix, self.prefix().len());
         let behind = normal.get(skip + HEAD..).unwrap_or(&[]);
         let end = behind.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -321,13 +327,13 @@ fn lane_at(normal: &[u8], skip: usize, filler: u8) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// How a place is ordered against the entry in a slot of a node, where their lanes are the same, if that had this tail.
+/// How a place is ordered against the entry in a slot of a node, where their lanes are the same, if that had this TID.
 #[inline]
-fn compare_behind_lane(key: LongKey<'_>, node: &Node<'_, Long>, slot: usize, tail: Tail) -> Ordering {
+fn compare_behind_lane(key: BytesKey<'_>, node: &Node<'_, Bytes>, slot: usize, tid: Tid) -> Ordering {
     let page = &node.page;
-    let (rest, extra) = cell(page.bytes, page.layout, node.cell(slot));
-    let skip = read_u16(page.bytes, long_at::PREFIX) as usize + HEAD;
-    key.compare_rest(skip, rest, extra, tail)
+    let (suffix, payload) = cell(page.bytes, page.layout, node.cell(slot));
+    let skip = read_u16(page.bytes, bytes_at::PREFIX) as usize + HEAD;
+    key.compare_suffix(skip, suffix, payload, tid)
 }
 
 /// How long the shortest key is that is behind one entry and not behind the next: normal bytes, or all of both parts.
@@ -337,7 +343,7 @@ enum Separator {
 }
 
 impl Separator {
-    fn between(last: &Entry<'_, Long>, first: &Entry<'_, Long>, level: u8) -> Separator {
+    fn between(last: &Entry<'_, Bytes>, first: &Entry<'_, Bytes>, level: u8) -> Separator {
         match last.key.common(&first.key) {
             usize::MAX => Separator::Whole,
             _ if level > 0 => Separator::Whole,
@@ -345,10 +351,10 @@ impl Separator {
         }
     }
 
-    fn length(&self, first: &Entry<'_, Long>) -> usize {
+    fn length(&self, first: &Entry<'_, Bytes>) -> usize {
         match *self {
             Separator::Front(length) => length,
-            Separator::Whole => first.key.normal_length() + first.key.extra.len(),
+            Separator::Whole => first.key.normal_length() + first.key.payload.len(),
         }
     }
 }
@@ -356,45 +362,45 @@ impl Separator {
 /// Becomes the fence between two entries that are neighbours on a level: the shortest in a leaf, the second one's key in
 /// an inner page.
 fn set_separator(
-    fence: &mut Kept,
-    last: &Entry<'_, Long>,
-    first: &Entry<'_, Long>,
+    fence: &mut OwnedKey,
+    last: &Entry<'_, Bytes>,
+    first: &Entry<'_, Bytes>,
     level: u8,
-    order: Option<LongOrder<'_>>,
+    order: Option<BytesOrder<'_>>,
 ) {
     match Separator::between(last, first, level) {
         Separator::Front(length) => fence.keep_front(&first.key, length),
         Separator::Whole => {
             // A damaged value part is noticed by whoever reads the entry.
-            let value = Long::value_length(first, level, order).unwrap_or(0);
-            fence.keep(&first.key, value, first.tail);
+            let value = Bytes::value_length(first, level, order).unwrap_or(0);
+            fence.keep(&first.key, value, first.tid);
             if level == 0
                 && let Some(value) = fence.key(order).telling_value(&last.key)
             {
-                fence.keep(&first.key, value, Tail::MIN);
+                fence.keep(&first.key, value, Tid::MIN);
             }
         }
     }
 }
 
-impl Long {
-    /// How many of an entry's extra bytes belong to its key.
-    fn value_length(entry: &Entry<'_, Long>, level: u8, order: Option<LongOrder<'_>>) -> Option<usize> {
+impl Bytes {
+    /// How many of an entry's payload bytes belong to its key.
+    fn value_length(entry: &Entry<'_, Bytes>, level: u8, order: Option<BytesOrder<'_>>) -> Option<usize> {
         match order {
             None => Some(0),
-            Some(_) if level > 0 => Some(entry.key.extra.len()),
-            Some(order) => order.shape.value_length(entry.key.extra),
+            Some(_) if level > 0 => Some(entry.key.payload.len()),
+            Some(order) => order.shape.value_length(entry.key.payload),
         }
     }
 
     /// Keeps the fence between two leaf entries of a new index, where the page left of it is counted on to have a prefix
     /// of `prefix` bytes.
     pub(crate) fn keep_load_fence(
-        fence: &mut Kept,
-        last: &Entry<'_, Long>,
-        first: &Entry<'_, Long>,
+        fence: &mut OwnedKey,
+        last: &Entry<'_, Bytes>,
+        first: &Entry<'_, Bytes>,
         prefix: usize,
-        order: Option<LongOrder<'_>>,
+        order: Option<BytesOrder<'_>>,
     ) {
         let common = last.key.common(&first.key);
         if common < prefix {
@@ -404,29 +410,29 @@ impl Long {
     }
 }
 
-impl KeySpace for Long {
+impl KeySpace for Bytes {
     type Lane = u64;
-    type Order<'o> = Option<LongOrder<'o>>;
-    type Key<'k> = LongKey<'k>;
+    type Order<'o> = Option<BytesOrder<'o>>;
+    type Key<'k> = BytesKey<'k>;
     type Stored<'a> = Stored<'a>;
-    type Fence<'a> = LongFence<'a>;
-    type Kept = Kept;
+    type Fence<'a> = BytesFence<'a>;
+    type OwnedKey = OwnedKey;
 
-    const FIRST: Kept = Kept::FIRST;
-    const LAST: Kept = Kept::LAST;
+    const FIRST: OwnedKey = OwnedKey::FIRST;
+    const LAST: OwnedKey = OwnedKey::LAST;
 
     #[inline(always)]
-    fn fresh() -> Kept {
-        Kept::new()
+    fn fresh() -> OwnedKey {
+        OwnedKey::new()
     }
 
-    fn first() -> &'static Kept {
-        static FIRST: Kept = Kept::FIRST;
+    fn first() -> &'static OwnedKey {
+        static FIRST: OwnedKey = OwnedKey::FIRST;
         &FIRST
     }
 
-    fn last() -> &'static Kept {
-        static LAST: Kept = Kept::LAST;
+    fn last() -> &'static OwnedKey {
+        static LAST: OwnedKey = OwnedKey::LAST;
         &LAST
     }
 
@@ -435,77 +441,77 @@ impl KeySpace for Long {
     }
 
     #[inline]
-    fn lend<'k, 'o: 'k>(kept: &'k Kept, order: Option<LongOrder<'o>>) -> LongKey<'k> {
+    fn borrow<'k, 'o: 'k>(kept: &'k OwnedKey, order: Option<BytesOrder<'o>>) -> BytesKey<'k> {
         kept.key(order)
     }
 
-    fn fence_of(kept: &Kept) -> LongFence<'_> {
-        LongFence { key: kept.stored(), tail: kept.tail() }
+    fn fence_of(kept: &OwnedKey) -> BytesFence<'_> {
+        BytesFence { key: kept.stored(), tid: kept.tid() }
     }
 
-    fn downlink(kept: &Kept, child: Block) -> Entry<'_, Long> {
-        Entry { key: kept.stored(), tail: kept.tail(), child }
+    fn downlink(kept: &OwnedKey, child: Block) -> Entry<'_, Bytes> {
+        Entry { key: kept.stored(), tid: kept.tid(), child }
     }
 
     #[inline]
-    fn assign(into: &mut Kept, from: &Kept) {
+    fn copy(into: &mut OwnedKey, from: &OwnedKey) {
         into.assign(from);
     }
 
     #[inline]
-    fn keep(into: &mut Kept, fence: LongFence<'_>) {
-        into.keep(&fence.key, fence.key.extra.len(), fence.tail);
+    fn set_to_fence(into: &mut OwnedKey, fence: BytesFence<'_>) {
+        into.keep(&fence.key, fence.key.payload.len(), fence.tid);
     }
 
-    fn keep_key(into: &mut Kept, entry: &Entry<'_, Long>, order: Option<LongOrder<'_>>) -> Option<()> {
+    fn set_to_key(into: &mut OwnedKey, entry: &Entry<'_, Bytes>, order: Option<BytesOrder<'_>>) -> Option<()> {
         let level = u8::from(entry.child != NO_BLOCK);
-        into.keep(&entry.key, Long::value_length(entry, level, order)?, entry.tail);
+        into.keep(&entry.key, Bytes::value_length(entry, level, order)?, entry.tid);
         Some(())
     }
 
-    fn key_of<'k, 'e: 'k, 'o: 'k>(entry: &Entry<'e, Long>, order: Option<LongOrder<'o>>) -> LongKey<'k> {
-        let value = if order.is_some() { entry.key.extra } else { &[] };
-        LongKey { normal: entry.key.prefix, value, above: false, tail: entry.tail.position(), order }
+    fn key_of<'k, 'e: 'k, 'o: 'k>(entry: &Entry<'e, Bytes>, order: Option<BytesOrder<'o>>) -> BytesKey<'k> {
+        let value = if order.is_some() { entry.key.payload } else { &[] };
+        BytesKey { normal: entry.key.prefix, value, above: false, tid: entry.tid.position(), order }
     }
 
-    fn shorten<'s, 'l: 's>(entry: Entry<'l, Long>) -> Entry<'s, Long> {
-        Entry { key: entry.key, tail: entry.tail, child: entry.child }
+    fn shorten<'s, 'l: 's>(entry: Entry<'l, Bytes>) -> Entry<'s, Bytes> {
+        Entry { key: entry.key, tid: entry.tid, child: entry.child }
     }
 
-    fn is_fence(entry: &Entry<'_, Long>, fence: LongFence<'_>) -> bool {
-        entry.key.is_same(&fence.key) && entry.tail.position() == fence.tail
+    fn is_fence(entry: &Entry<'_, Bytes>, fence: BytesFence<'_>) -> bool {
+        entry.key.is_same(&fence.key) && entry.tid.position() == fence.tid
     }
 
-    fn same_fence(a: LongFence<'_>, b: LongFence<'_>) -> bool {
-        a.key.is_same(&b.key) && a.tail == b.tail
+    fn same_fence(a: BytesFence<'_>, b: BytesFence<'_>) -> bool {
+        a.key.is_same(&b.key) && a.tid == b.tid
     }
 
-    fn step(kept: &mut Kept) {
+    fn step(kept: &mut OwnedKey) {
         kept.step();
     }
 
-    fn same(a: &Kept, b: &Kept) -> bool {
+    fn same(a: &OwnedKey, b: &OwnedKey) -> bool {
         a.is_same(b)
     }
 
     #[inline]
-    fn fence<'a>(page: &Page<'a, Long>, side: Side) -> LongFence<'a> {
+    fn fence<'a>(page: &Page<'a, Bytes>, side: Side) -> BytesFence<'a> {
         let at = match side {
-            Side::Low => long_at::LOW,
-            Side::High => long_at::HIGH,
+            Side::Low => bytes_at::LOW,
+            Side::High => bytes_at::HIGH,
         };
-        let (normal, extra) = cell(page.bytes, page.layout, read_u16(page.bytes, at));
-        LongFence { key: Stored::whole(normal, extra), tail: Tail::read(page.bytes, at + CELL).position() }
+        let (normal, payload) = cell(page.bytes, page.layout, read_u16(page.bytes, at));
+        BytesFence { key: Stored::whole(normal, payload), tid: Tid::read(page.bytes, at + CELL).position() }
     }
 
     #[inline]
-    fn compare_fence(key: LongKey<'_>, page: &Page<'_, Long>, side: Side) -> Ordering {
-        let fence = Long::fence(page, side);
-        key.compare(&fence.key, fence.tail)
+    fn compare_fence(key: BytesKey<'_>, page: &Page<'_, Bytes>, side: Side) -> Ordering {
+        let fence = Bytes::fence(page, side);
+        key.compare(&fence.key, fence.tid)
     }
 
     #[inline]
-    fn lane_in(key: LongKey<'_>, page: &Page<'_, Long>) -> core::result::Result<u64, Ordering> {
+    fn lane_in(key: BytesKey<'_>, page: &Page<'_, Bytes>) -> core::result::Result<u64, Ordering> {
         let prefix = page.prefix();
         let (order, length) = front_order(key.normal, prefix);
         if order.is_ne() {
@@ -522,59 +528,59 @@ impl KeySpace for Long {
 
     /// The normal part's first bytes.
     #[inline]
-    fn mark(key: LongKey<'_>) -> u64 {
+    fn mark(key: BytesKey<'_>) -> u64 {
         lane_at(key.normal, 0, if key.is_behind_normal() { u8::MAX } else { 0 })
     }
 
-    fn mark_of(fence: LongFence<'_>) -> (u64, bool) {
+    fn mark_of(fence: BytesFence<'_>) -> (u64, bool) {
         let mark = u64::from_be_bytes(core::array::from_fn(|at| fence.key.byte(at)));
-        let is_told = fence.key.normal_length() <= HEAD && fence.key.extra.is_empty();
-        (mark, is_told && fence.tail == Tail::MIN)
+        let is_told = fence.key.normal_length() <= HEAD && fence.key.payload.is_empty();
+        (mark, is_told && fence.tid == Tid::MIN)
     }
 
     #[inline]
-    fn begins_lane(_key: LongKey<'_>) -> bool {
+    fn begins_lane(_key: BytesKey<'_>) -> bool {
         false
     }
 
     #[inline]
-    fn compare_tied(key: LongKey<'_>, node: &Node<'_, Long>, slot: usize) -> Ordering {
-        compare_behind_lane(key, node, slot, node.tail(slot))
+    fn compare_tied(key: BytesKey<'_>, node: &Node<'_, Bytes>, slot: usize) -> Ordering {
+        compare_behind_lane(key, node, slot, node.tid(slot))
     }
 
-    fn compare_head(key: LongKey<'_>, run: &Node<'_, Long>) -> Ordering {
-        compare_behind_lane(key, run, 0, key.tail)
-    }
-
-    #[inline]
-    fn tail(key: LongKey<'_>) -> Tail {
-        key.tail
-    }
-
-    fn compare_entry(key: LongKey<'_>, entry: &Entry<'_, Long>) -> Ordering {
-        key.compare(&entry.key, entry.tail)
+    fn compare_head(key: BytesKey<'_>, run: &Node<'_, Bytes>) -> Ordering {
+        compare_behind_lane(key, run, 0, key.tid)
     }
 
     #[inline]
-    fn stored<'a>(node: &Node<'a, Long>, slot: usize) -> Stored<'a> {
+    fn tid(key: BytesKey<'_>) -> Tid {
+        key.tid
+    }
+
+    fn compare_entry(key: BytesKey<'_>, entry: &Entry<'_, Bytes>) -> Ordering {
+        key.compare(&entry.key, entry.tid)
+    }
+
+    #[inline]
+    fn stored<'a>(node: &Node<'a, Bytes>, slot: usize) -> Stored<'a> {
         let page = &node.page;
-        let (rest, extra) = cell(page.bytes, page.layout, node.cell(slot));
-        Stored { prefix: page.prefix(), head: node.lane(slot), rest, extra }
+        let (suffix, payload) = cell(page.bytes, page.layout, node.cell(slot));
+        Stored { prefix: page.prefix(), head: node.lane(slot), suffix, payload }
     }
 
-    fn parts<'e>(page: &Page<'_, Long>, place: Position, entry: &Entry<'e, Long>) -> (u64, Cell<'e>) {
-        let (lane, rest) = page.split_key(entry);
-        let extra = entry.key.extra;
-        if rest.len() + extra.len() == 0 {
+    fn parts<'e>(page: &Page<'_, Bytes>, place: Position, entry: &Entry<'e, Bytes>) -> (u64, Cell<'e>) {
+        let (lane, suffix) = page.split_key(entry);
+        let payload = entry.key.payload;
+        if suffix.len() + payload.len() == 0 {
             return (lane, Cell::None);
         }
-        let shared = if page.level() == 0 { page.shared_cell(place, lane, rest, extra) } else { None };
-        (lane, shared.map_or(Cell::New { rest, extra }, Cell::Shared))
+        let shared = if page.level() == 0 { page.shared_cell(place, lane, suffix, payload) } else { None };
+        (lane, shared.map_or(Cell::New { suffix, payload }, Cell::Shared))
     }
 
-    fn parted(page: &Page<'_, Long>, place: Position, cell: Cell<'_>) -> usize {
+    fn parted(page: &Page<'_, Bytes>, place: Position, cell: Cell<'_>) -> usize {
         // In a leaf, entries with equal keys share a cell unless they carry different bytes.
-        if page.level() == 0 && page.layout.kind != LaneKind::PrefixExtra {
+        if page.level() == 0 && page.layout.kind != LaneKind::PrefixPayload {
             return 0;
         }
         let cell_at = |at: Position| page.entry(at).map(|_| page.node(at.node as usize).cell(at.slot as usize));
@@ -589,7 +595,12 @@ impl KeySpace for Long {
         a.is_same(b)
     }
 
-    fn choose_split(entries: &Joined<'_, Long>, aim: Aim, order: Option<LongOrder<'_>>, fence: &mut Kept) -> usize {
+    fn choose_split(
+        entries: &Joined<'_, Bytes>,
+        aim: Aim,
+        order: Option<BytesOrder<'_>>,
+        fence: &mut OwnedKey,
+    ) -> usize {
         let page = entries.page();
         let (layout, level) = (page.layout, page.level());
         // Before each entry: the cells of those before it, as large as they are under the page's own prefix, and the bytes
@@ -613,7 +624,7 @@ impl KeySpace for Long {
         let weight = |index: usize| cells[index] + slots[index];
         let wanted = weight(total) * aim.left / 100;
         let middle = (1..total).find(|&index| weight(index) >= wanted).unwrap_or(total - 1).clamp(1, total - 1);
-        let fences = [page.low(), page.high()].map(|f| layout.cell_size(f.key.normal_length(), f.key.extra.len()));
+        let fences = [page.low(), page.high()].map(|f| layout.cell_size(f.key.normal_length(), f.key.payload.len()));
         let fits = |index: usize, separator: usize| {
             let half = |from: usize, to: usize, cells: usize| layout.holds(&repeated[from..to], cells + separator + 4);
             half(0, index, cells[index] + fences[0])
@@ -623,7 +634,7 @@ impl KeySpace for Long {
         let shortest = |reach: usize| {
             let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
             let mut best: Option<(usize, usize)> = None;
-            let mut previous: Option<Entry<'_, Long>> = None;
+            let mut previous: Option<Entry<'_, Bytes>> = None;
             for (index, entry) in entries.iter().enumerate().skip(from - 1).take(to - from + 2) {
                 if let Some(previous) = previous.filter(|_| index >= from) {
                     let length = Separator::between(&previous, &entry, level).length(&entry);
@@ -657,14 +668,14 @@ impl KeySpace for Long {
 
     fn build<'a>(
         geometry: &Geometry,
-        links: &Links<'_, Long>,
+        links: &Links<'_, Bytes>,
         total: usize,
-        entries: impl Iterator<Item = Entry<'a, Long>> + Clone,
+        entries: impl Iterator<Item = Entry<'a, Bytes>> + Clone,
     ) -> Option<PageBytes> {
         let layout = *geometry.layout(links.level);
         let (low, high) = (links.low, links.high);
         let prefix = low.key.common(&high.key).min(low.key.normal_length());
-        let fences = [low, high].map(|f| layout.cell_size(f.key.normal_length(), f.key.extra.len()));
+        let fences = [low, high].map(|f| layout.cell_size(f.key.normal_length(), f.key.payload.len()));
         let (mut measure, mut cells) = (Measure::new(&layout, prefix), fences.iter().sum::<usize>());
         let repeats = entries.clone().take(total).map(|entry| {
             let (repeats, cell) = measure.next(&entry);
@@ -676,75 +687,80 @@ impl KeySpace for Long {
 
         let mut bytes = edit::new_page(geometry, links);
         let mut scratch = [0; MOST_PARTS];
-        write_u16(&mut bytes, long_at::PREFIX, prefix as u16);
-        for (at, fence) in [(long_at::LOW, low), (long_at::HIGH, high)] {
+        write_u16(&mut bytes, bytes_at::PREFIX, prefix as u16);
+        for (at, fence) in [(bytes_at::LOW, low), (bytes_at::HIGH, high)] {
             let length = fence.key.copy_normal(&mut scratch)?;
-            let cell = put_cell(&mut bytes, &layout, FIRST_LINE * LINE, &scratch[..length], fence.key.extra)?;
+            let cell = put_cell(&mut bytes, &layout, FIRST_LINE * LINE, &scratch[..length], fence.key.payload)?;
             write_u16(&mut bytes, at, cell);
-            fence.tail.write(&mut bytes, at + CELL);
+            fence.tid.write(&mut bytes, at + CELL);
         }
         let mut entries = entries;
         let mut previous: Option<(Stored<'a>, u16)> = None;
-        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, spot| {
+        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, offsets| {
             let Some(entry) = entries.next() else { return };
             let mut head = [0; HEAD];
             entry.key.copy_from(prefix, &mut head);
-            u64::from_be_bytes(head).write(bytes, spot.lane);
+            u64::from_be_bytes(head).write(bytes, offsets.lane);
             let cell = match previous {
                 Some((key, cell)) if key.is_same(&entry.key) => cell,
                 _ => {
                     let length = entry.key.normal_length().saturating_sub(prefix + HEAD).min(MOST_PARTS);
                     entry.key.copy_from(prefix + HEAD, &mut scratch[..length]);
-                    put_cell(bytes, &layout, FIRST_LINE * LINE, &scratch[..length], entry.key.extra).unwrap_or(0)
+                    put_cell(bytes, &layout, FIRST_LINE * LINE, &scratch[..length], entry.key.payload).unwrap_or(0)
                 }
             };
             previous = Some((entry.key, cell));
-            edit::write_payload(bytes, &layout, spot, entry.tail, entry.child, cell);
+            edit::write_pointer(bytes, &layout, offsets, entry.tid, entry.child, cell);
         });
         Some(bytes)
     }
 
     /// The prefix that keys have in common grows, and with it all entries change.
-    fn rest(_page: &Page<'_, Long>, _geometry: &Geometry, _links: &Links<'_, Long>, _skip: usize) -> Option<PageBytes> {
+    fn right_half(
+        _page: &Page<'_, Bytes>,
+        _geometry: &Geometry,
+        _links: &Links<'_, Bytes>,
+        _skip: usize,
+    ) -> Option<PageBytes> {
         None
     }
 
-    /// As in [`rest`](KeySpace::rest).
-    fn halve(_keep: usize, _right: Block, _high: LongFence<'_>) -> Option<Edit<'static>> {
+    /// As in [`right_half`](KeySpace::right_half).
+    fn halve(_keep: usize, _right: Block, _high: BytesFence<'_>) -> Option<Edit<'static>> {
         None
     }
 
     fn lower<'e>(
-        page: &Page<'_, Long>,
+        page: &Page<'_, Bytes>,
         geometry: &Geometry,
-        low: LongFence<'_>,
+        low: BytesFence<'_>,
         left: Block,
         image: &'e mut PageBytes,
     ) -> Option<Edit<'e>> {
         let links = Links { level: page.level(), left, right: page.right(), low, high: page.high() };
-        *image = Long::build(geometry, &links, page.entries(), page.iter())?;
+        *image = Bytes::build(geometry, &links, page.entries(), page.iter())?;
         image[at::FLAGS] = page.bytes[at::FLAGS];
         Some(Edit::Image(image))
     }
 
     /// All keys begin as both fences do.
     #[inline]
-    fn is_bounded(page: &Page<'_, Long>) -> bool {
+    fn is_bounded(page: &Page<'_, Bytes>) -> bool {
         let [low, high] =
-            [long_at::LOW, long_at::HIGH].map(|at| cell(page.bytes, page.layout, read_u16(page.bytes, at)).0);
-        let prefix = read_u16(page.bytes, long_at::PREFIX) as usize;
+            [bytes_at::LOW, bytes_at::HIGH].map(|at| cell(page.bytes, page.layout, read_u16(page.bytes, at)).0);
+        let prefix = read_u16(page.bytes, bytes_at::PREFIX) as usize;
         let is_common = prefix <= low.len() && high.starts_with(&low[..prefix]);
         is_common && (prefix == low.len() || low.get(prefix) != high.get(prefix))
     }
 
-    fn verify_header(page: &Page<'_, Long>) -> core::result::Result<(), Flaw> {
+    fn verify_header(page: &Page<'_, Bytes>) -> core::result::Result<(), Flaw> {
         let (low, high) = (page.low(), page.high());
-        let prefix = read_u16(page.bytes, long_at::PREFIX) as usize;
+        let prefix = read_u16(page.bytes, bytes_at::PREFIX) as usize;
         let sound = prefix <= low.key.prefix.len() && low.key.common(&high.key) >= prefix;
         verify::ensure(sound, "page's prefix is not what its fences begin with")?;
-        let fences = [long_at::LOW, long_at::HIGH].map(|at| read_u16(page.bytes, at));
+        let fences = [bytes_at::LOW, bytes_at::HIGH].map(|at| read_u16(page.bytes, at));
         verify::ensure(fences.into_iter().all(|at| page.has_cell(at)), "fence lies where no fence can be")?;
-        let clean = verify::is_zero(&page.bytes[long_at::END..FIRST_LINE * LINE]);
+        let clean = verify::is_zero(&page.bytes[bytes_at::END..FIRST_LINE * LINE]);
         verify::ensure(clean, "page header has bytes where it should be empty")?;
         let cells = SPACE_END - edit::space_end(page.bytes, page.layout);
         verify::ensure(live_cells(page.bytes, page.layout) <= cells, "page's cells would not fit a repack")?;
@@ -756,12 +772,12 @@ impl KeySpace for Long {
         Ok(())
     }
 
-    fn verify_entry(entry: &Entry<'_, Long>, _ranks: Option<bool>) -> core::result::Result<(), Flaw> {
-        verify::ensure(!entry.tail.rank(), "entry has a rank")
+    fn verify_entry(entry: &Entry<'_, Bytes>, _ranks: Option<bool>) -> core::result::Result<(), Flaw> {
+        verify::ensure(!entry.tid.rank(), "entry has a rank")
     }
 }
 
-impl Page<'_, Long> {
+impl Page<'_, Bytes> {
     fn has_cell(&self, at: u16) -> bool {
         let upper = read_u16(self.bytes, at::PD_UPPER);
         at == 0 || at >= upper && checked_cell(self.bytes, self.layout, at).is_some()
@@ -782,15 +798,15 @@ impl<'a, 'l> Measure<'a, 'l> {
     }
 
     /// Whether the next entry has the key of the one before it, and so its cell; and bytes of its own one if not.
-    fn next(&mut self, entry: &Entry<'a, Long>) -> (bool, usize) {
+    fn next(&mut self, entry: &Entry<'a, Bytes>) -> (bool, usize) {
         let repeats = self.previous.is_some_and(|previous| previous.is_same(&entry.key));
         self.previous = Some(entry.key);
         (repeats, if repeats { 0 } else { self.own(entry) })
     }
 
     /// Bytes of an entry's cell that it does not share.
-    fn own(&self, entry: &Entry<'_, Long>) -> usize {
-        let rest = entry.key.normal_length().saturating_sub(self.prefix + HEAD);
-        self.layout.cell_size(rest, entry.key.extra.len())
+    fn own(&self, entry: &Entry<'_, Bytes>) -> usize {
+        let suffix = entry.key.normal_length().saturating_sub(self.prefix + HEAD);
+        self.layout.cell_size(suffix, entry.key.payload.len())
     }
 }

@@ -1,7 +1,7 @@
 //! What can be done to a page. Every method notes the bytes it writes, never compares keys, and reads nothing but the
 //! page and its arguments (I7).
 
-use super::arrange::{self, Spot, Thrift};
+use super::arrange::{self, EntryOffsets, Thrift};
 use super::*;
 
 /// A page being changed. The caller holds its exclusive lock.
@@ -30,7 +30,7 @@ impl Cell<'_> {
     /// Bytes to be added to the page for it.
     pub(super) fn size(self, layout: &Layout) -> usize {
         match self {
-            Cell::New { rest, extra } => layout.cell_size(rest.len(), extra.len()),
+            Cell::New { suffix, payload } => layout.cell_size(suffix.len(), payload.len()),
             _ => 0,
         }
     }
@@ -58,14 +58,21 @@ pub(super) fn new_page<K: KeySpace>(geometry: &Geometry, links: &Links<'_, K>) -
     bytes
 }
 
-/// Writes an entry's payload.
-pub(super) fn write_payload(bytes: &mut PageBytes, layout: &Layout, spot: Spot, tail: Tail, child: Block, cell: u16) {
-    tail.write(bytes, spot.tail);
+/// Writes an entry's pointer.
+pub(super) fn write_pointer(
+    bytes: &mut PageBytes,
+    layout: &Layout,
+    offsets: EntryOffsets,
+    tid: Tid,
+    child: Block,
+    cell: u16,
+) {
+    tid.write(bytes, offsets.tid);
     if layout.has_child() {
-        write_u32(bytes, spot.more, child);
+        write_u32(bytes, offsets.more, child);
     }
     if layout.kind.is_prefix() {
-        write_u16(bytes, spot.more + layout.cell_at(), cell);
+        write_u16(bytes, offsets.more + layout.cell_at(), cell);
     }
 }
 
@@ -79,7 +86,7 @@ pub(super) fn space_end(bytes: &PageBytes, layout: &Layout) -> usize {
 
 pub(super) fn write_fence(bytes: &mut PageBytes, at: usize, key: Key<u128>) {
     key.lane.write(bytes, at);
-    key.tail.write(bytes, at + at::FENCE_TAIL);
+    key.tid.write(bytes, at + at::FENCE_TID);
 }
 
 /// Records how many lines are used, for us and (as `pd_lower`) for the server.
@@ -103,7 +110,7 @@ pub(super) fn write_special(bytes: &mut PageBytes, build_id: u64) {
 }
 
 /// Asks the hardware for a node of a page that is to be changed soon. The page may be anything: it is only a hint.
-pub fn foresee_node(bytes: &PageBytes, node: u8) {
+pub fn prefetch_node(bytes: &PageBytes, node: u8) {
     if let Some(layout) = Layout::of_page(bytes) {
         expect_node(bytes, &layout, node.into());
     }
@@ -292,7 +299,7 @@ impl<'a> PageMut<'a> {
     }
 
     /// Puts an entry at `place`, which has a free slot (or is the first place of an empty page).
-    pub fn insert(&mut self, place: Position, lane: u128, tail: Tail, child: Block, cell: Cell<'_>) {
+    pub fn insert(&mut self, place: Position, lane: u128, tid: Tid, child: Block, cell: Cell<'_>) {
         let (node, slot) = (place.node as usize, place.slot as usize);
         if self.nodes() == 0 {
             // On a sound page no lines are used; on a damaged one the node must still have room.
@@ -302,21 +309,21 @@ impl<'a> PageMut<'a> {
         let cell = match cell {
             Cell::None => 0,
             Cell::Shared(at) => at,
-            Cell::New { rest, extra } => self.add_cell(rest, extra),
+            Cell::New { suffix, payload } => self.add_cell(suffix, payload),
         };
         let count = self.count(node);
         if slot < count {
             self.shift(node, slot, slot + 1, count - slot);
         }
-        let spot = self.layout.spot(self.start(node), self.stored_count(node), slot);
+        let offsets = self.layout.offsets(self.start(node), self.stored_count(node), slot);
         if self.is_run(node) {
-            // All but the tail is there.
-            tail.write(self.bytes, spot.tail);
-            self.ranges.add(spot.tail, Tail::SIZE);
+            // All but the TID is there.
+            tid.write(self.bytes, offsets.tid);
+            self.ranges.add(offsets.tid, Tid::SIZE);
         } else {
-            self.write_lane(spot.lane, lane);
-            write_payload(self.bytes, &self.layout, spot, tail, child, cell);
-            self.ranges.add(spot.tail, self.layout.payload);
+            self.write_lane(offsets.lane, lane);
+            write_pointer(self.bytes, &self.layout, offsets, tid, child, cell);
+            self.ranges.add(offsets.tid, self.layout.pointer);
         }
         self.store_count(node, count + 1);
         if slot == 0 && node > 0 && lane < self.lane(self.separator_at(node)) {
@@ -333,10 +340,10 @@ impl<'a> PageMut<'a> {
     }
 
     /// Adds a cell below the others and says where it begins.
-    fn add_cell(&mut self, rest: &[u8], extra: &[u8]) -> u16 {
+    fn add_cell(&mut self, suffix: &[u8], payload: &[u8]) -> u16 {
         let lower = self.lines() * LINE;
-        let Some(at) = bytes::put_cell(self.bytes, &self.layout, lower, rest, extra) else { return 0 };
-        self.ranges.add(at as usize, self.layout.cell_size(rest.len(), extra.len()));
+        let Some(at) = bytes::put_cell(self.bytes, &self.layout, lower, suffix, payload) else { return 0 };
+        self.ranges.add(at as usize, self.layout.cell_size(suffix.len(), payload.len()));
         self.ranges.add(at::PD_UPPER, 2);
         at
     }
@@ -374,7 +381,7 @@ impl<'a> PageMut<'a> {
         self.copy_separator(left + 1);
     }
 
-    /// Makes a run of a node whose entries differ in their tails alone.
+    /// Makes a run of a node whose entries differ in their TIDs alone.
     // Not inlined: a whole page lies in its frame, and nearly all edits do without.
     #[inline(never)]
     pub fn compact(&mut self, node: u8) {
@@ -385,7 +392,7 @@ impl<'a> PageMut<'a> {
         self.clear(start, self.layout.node_size());
         self.set_byte(self.layout.root_counts() + node, count as u8 | RUN);
         for slot in 0..count {
-            let [from, to] = [stored, RUN].map(|stored| self.layout.spot(start, stored, slot));
+            let [from, to] = [stored, RUN].map(|stored| self.layout.offsets(start, stored, slot));
             self.layout.copy_entry(&old, from, self.bytes, to);
         }
     }
@@ -462,8 +469,8 @@ impl<'a> PageMut<'a> {
     /// Points an inner entry at another child.
     pub fn set_child(&mut self, place: Position, child: Block) {
         let (node, slot) = (place.node as usize, place.slot as usize);
-        let spot = self.layout.spot(self.start(node), self.stored_count(node), slot);
-        self.write(spot.more, &child.to_le_bytes());
+        let offsets = self.layout.offsets(self.start(node), self.stored_count(node), slot);
+        self.write(offsets.more, &child.to_le_bytes());
     }
 
     /// Sets the left sibling.
@@ -479,7 +486,7 @@ impl<'a> PageMut<'a> {
     /// Sets the low fence.
     pub fn set_low(&mut self, key: Key<u128>) {
         write_fence(self.bytes, at::LOW, key);
-        self.ranges.add(at::LOW, at::FENCE_TAIL + Tail::SIZE);
+        self.ranges.add(at::LOW, at::FENCE_TID + Tid::SIZE);
     }
 
     /// Notes whether the page was split without its parent knowing.
@@ -511,7 +518,7 @@ impl<'a> PageMut<'a> {
         self.layout.kind.is_prefix() && self.lines() * LINE + bytes as usize <= space_end(self.bytes, &self.layout)
     }
 
-    /// Whether an entry differs from those of a run in its tail alone.
+    /// Whether an entry differs from those of a run in its TID alone.
     fn is_in_run(&self, node: usize, lane: u128, cell: Cell<'_>) -> bool {
         let (lane_at, layout) = (self.start(node), &self.layout);
         let own =
@@ -556,8 +563,8 @@ impl<'a> PageMut<'a> {
         let (bytes, layout) = (&*self.bytes, &self.layout);
         self.has_node(node) && layout.run > 0 && !self.is_run(node as usize) && {
             let (start, stored) = (self.start(node as usize), self.stored_count(node as usize));
-            let spots = (0..self.count(node as usize)).map(|slot| layout.spot(start, stored, slot));
-            arrange::repeats(spots.map(|spot| spot.head(bytes, layout))).skip(1).all(|repeats| repeats)
+            let entry_offsets = (0..self.count(node as usize)).map(|slot| layout.offsets(start, stored, slot));
+            arrange::repeats(entry_offsets.map(|offsets| offsets.head(bytes, layout))).skip(1).all(|repeats| repeats)
         }
     }
 

@@ -10,7 +10,7 @@ impl<L: Lane> KeySpace for L {
     type Key<'k> = Key<L>;
     type Stored<'a> = L;
     type Fence<'a> = Key<L>;
-    type Kept = Key<L>;
+    type OwnedKey = Key<L>;
 
     const FIRST: Key<L> = Key::MIN;
     const LAST: Key<L> = Key::MAX;
@@ -35,7 +35,7 @@ impl<L: Lane> KeySpace for L {
     }
 
     #[inline(always)]
-    fn lend<'k, 'o: 'k>(kept: &'k Key<L>, (): ()) -> Key<L> {
+    fn borrow<'k, 'o: 'k>(kept: &'k Key<L>, (): ()) -> Key<L> {
         *kept
     }
 
@@ -45,21 +45,21 @@ impl<L: Lane> KeySpace for L {
     }
 
     fn downlink(kept: &Key<L>, child: Block) -> Entry<'_, L> {
-        Entry { key: kept.lane, tail: kept.tail, child }
+        Entry { key: kept.lane, tid: kept.tid, child }
     }
 
     #[inline(always)]
-    fn assign(into: &mut Key<L>, from: &Key<L>) {
+    fn copy(into: &mut Key<L>, from: &Key<L>) {
         *into = *from;
     }
 
     #[inline(always)]
-    fn keep(into: &mut Key<L>, fence: Key<L>) {
+    fn set_to_fence(into: &mut Key<L>, fence: Key<L>) {
         *into = fence;
     }
 
     #[inline(always)]
-    fn keep_key(into: &mut Key<L>, entry: &Entry<'_, L>, (): ()) -> Option<()> {
+    fn set_to_key(into: &mut Key<L>, entry: &Entry<'_, L>, (): ()) -> Option<()> {
         *into = entry.key();
         Some(())
     }
@@ -70,7 +70,7 @@ impl<L: Lane> KeySpace for L {
     }
 
     fn shorten<'s, 'l: 's>(entry: Entry<'l, L>) -> Entry<'s, L> {
-        Entry { key: entry.key, tail: entry.tail, child: entry.child }
+        Entry { key: entry.key, tid: entry.tid, child: entry.child }
     }
 
     fn is_fence(entry: &Entry<'_, L>, fence: Key<L>) -> bool {
@@ -95,7 +95,7 @@ impl<L: Lane> KeySpace for L {
     fn mark(key: Key<L>) -> u64 {
         let lane = key.lane.to_u128();
         match L::SIZE {
-            4 => (lane << 1) as u64 | u64::from(key.tail > Tail::MIN),
+            4 => (lane << 1) as u64 | u64::from(key.tid > Tid::MIN),
             8 => lane as u64,
             _ => (lane >> 64) as u64,
         }
@@ -103,7 +103,7 @@ impl<L: Lane> KeySpace for L {
 
     fn mark_of(fence: Key<L>) -> (u64, bool) {
         let is_told = L::SIZE <= 8 || fence.lane.to_u128() as u64 == 0;
-        (L::mark(fence), is_told && fence.tail == Tail::MIN)
+        (L::mark(fence), is_told && fence.tid == Tid::MIN)
     }
 
     #[inline(always)]
@@ -112,7 +112,7 @@ impl<L: Lane> KeySpace for L {
             Side::Low => at::LOW,
             Side::High => at::HIGH,
         };
-        Key::new(L::read(page.bytes, at), Tail::read(page.bytes, at + at::FENCE_TAIL))
+        Key::new(L::read(page.bytes, at), Tid::read(page.bytes, at + at::FENCE_TID))
     }
 
     #[inline(always)]
@@ -127,12 +127,12 @@ impl<L: Lane> KeySpace for L {
 
     #[inline(always)]
     fn begins_lane(key: Key<L>) -> bool {
-        key.tail == Tail::MIN
+        key.tid == Tid::MIN
     }
 
     #[inline(always)]
     fn compare_tied(key: Key<L>, node: &Node<'_, L>, slot: usize) -> Ordering {
-        key.tail.cmp(&node.tail(slot).position())
+        key.tid.cmp(&node.tid(slot).position())
     }
 
     #[inline(always)]
@@ -141,8 +141,8 @@ impl<L: Lane> KeySpace for L {
     }
 
     #[inline(always)]
-    fn tail(key: Key<L>) -> Tail {
-        key.tail
+    fn tid(key: Key<L>) -> Tid {
+        key.tid
     }
 
     #[inline(always)]
@@ -189,16 +189,16 @@ impl<L: Lane> KeySpace for L {
         let packed = Arrangement::packed(&layout, repeats(lanes))?.beside(&layout, 0)?;
         let arrangement = if links.is_spread() { packed.spread(&layout, 0, 0) } else { packed };
         let mut bytes = fenced(geometry, links);
-        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, spot| {
+        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, offsets| {
             if let Some(entry) = entries.next() {
-                entry.key.write(bytes, spot.lane);
-                edit::write_payload(bytes, &layout, spot, entry.tail, entry.child, 0);
+                entry.key.write(bytes, offsets.lane);
+                edit::write_pointer(bytes, &layout, offsets, entry.tid, entry.child, 0);
             }
         });
         Some(bytes)
     }
 
-    fn rest(page: &Page<'_, L>, geometry: &Geometry, links: &Links<'_, L>, skip: usize) -> Option<PageBytes> {
+    fn right_half(page: &Page<'_, L>, geometry: &Geometry, links: &Links<'_, L>, skip: usize) -> Option<PageBytes> {
         let arrangement = arrange::part(page.bytes, page.layout, skip..page.entries(), links.is_spread())?;
         let mut bytes = fenced(geometry, links);
         arrange::copy_out(&mut bytes, page.layout, &arrangement, page.bytes, skip);
@@ -220,10 +220,8 @@ impl<L: Lane> KeySpace for L {
     }
 
     fn verify_header(page: &Page<'_, L>) -> core::result::Result<(), Flaw> {
-        let gaps = [
-            at::LOW + at::FENCE_TAIL + Tail::SIZE..at::HIGH,
-            at::HIGH + at::FENCE_TAIL + Tail::SIZE..FIRST_LINE * LINE,
-        ];
+        let gaps =
+            [at::LOW + at::FENCE_TID + Tid::SIZE..at::HIGH, at::HIGH + at::FENCE_TID + Tid::SIZE..FIRST_LINE * LINE];
         let clean = gaps.into_iter().all(|gap| verify::is_zero(&page.bytes[gap]));
         verify::ensure(clean, "page header has bytes where it should be empty")
     }
@@ -232,10 +230,10 @@ impl<L: Lane> KeySpace for L {
         match ranks {
             Some(null_rank) => {
                 let extreme = if null_rank { L::MAX } else { L::MIN };
-                let sound = entry.tail.rank() != null_rank || entry.key == extreme;
+                let sound = entry.tid.rank() != null_rank || entry.key == extreme;
                 verify::ensure(sound, "NULL entry is not at the end of the order")
             }
-            None => verify::ensure(!entry.tail.rank(), "entry of several columns has a rank"),
+            None => verify::ensure(!entry.tid.rank(), "entry of several columns has a rank"),
         }
     }
 }

@@ -52,7 +52,7 @@ mod meta_at {
     pub const LANE: usize = 77;
     pub const COLUMNS: usize = 78;
     pub const COLUMN: usize = 80;
-    pub const END: usize = COLUMN + super::LongShape::COLUMN_BYTES * super::KeyShape::MAX_COLUMNS;
+    pub const END: usize = COLUMN + super::BytesShape::COLUMN_BYTES * super::KeyShape::MAX_COLUMNS;
 }
 
 impl Meta {
@@ -120,7 +120,7 @@ pub enum Shape {
     /// They fit a lane.
     Exact(KeyShape),
     /// They are byte strings.
-    Long(LongShape),
+    Bytes(BytesShape),
 }
 
 impl Shape {
@@ -128,15 +128,15 @@ impl Shape {
     pub fn lane_kind(&self) -> LaneKind {
         match self {
             Shape::Exact(shape) => shape.lane_kind(),
-            Shape::Long(shape) if shape.has_extra() => LaneKind::PrefixExtra,
-            Shape::Long(_) => LaneKind::Prefix,
+            Shape::Bytes(shape) if shape.has_payload() => LaneKind::PrefixPayload,
+            Shape::Bytes(_) => LaneKind::Prefix,
         }
     }
 
     /// Whether keys that were made as `stored` says are read as this says, too.
     pub fn reads(&self, stored: &Shape) -> bool {
         match (self, stored) {
-            (Shape::Long(long), Shape::Long(stored)) => long.reads(stored),
+            (Shape::Bytes(long), Shape::Bytes(stored)) => long.reads(stored),
             _ => self == stored,
         }
     }
@@ -145,7 +145,7 @@ impl Shape {
     pub fn columns(&self) -> usize {
         match self {
             Shape::Exact(shape) => shape.columns().len(),
-            Shape::Long(shape) => shape.digits().len(),
+            Shape::Bytes(shape) => shape.digits().len(),
         }
     }
 
@@ -153,7 +153,7 @@ impl Shape {
     fn stored_length(&self) -> usize {
         match self {
             Shape::Exact(shape) => KeyShape::COLUMN_BYTES * shape.columns().len(),
-            Shape::Long(shape) => LongShape::COLUMN_BYTES * shape.digits().len(),
+            Shape::Bytes(shape) => BytesShape::COLUMN_BYTES * shape.digits().len(),
         }
     }
 
@@ -162,14 +162,14 @@ impl Shape {
             Shape::Exact(shape) => {
                 shape.to_bytes(out);
             }
-            Shape::Long(shape) => shape.to_bytes(out),
+            Shape::Bytes(shape) => shape.to_bytes(out),
         }
     }
 
     fn from_bytes(bytes: &[u8], columns: usize, kind: LaneKind) -> Option<Shape> {
         let shape = match kind.is_prefix() {
             false => Shape::Exact(KeyShape::from_bytes(bytes, columns)?),
-            true => Shape::Long(LongShape::from_bytes(bytes, columns, kind == LaneKind::PrefixExtra)?),
+            true => Shape::Bytes(BytesShape::from_bytes(bytes, columns, kind == LaneKind::PrefixPayload)?),
         };
         (shape.lane_kind() == kind).then_some(shape)
     }

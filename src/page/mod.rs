@@ -21,7 +21,7 @@ mod verify;
 
 pub use arrange::Thrift;
 pub(crate) use arrange::{Filling, repeats};
-pub use bytes::{Copies, Long};
+pub use bytes::{Bytes, KeyCopies};
 pub use edit::{Links, PageMut};
 pub(crate) use lines::LineSet;
 pub use meta::{LogKind, Meta, Shape};
@@ -33,7 +33,7 @@ pub use verify::Flaw;
 
 use crate::format::*;
 use crate::keys::KeyShape;
-use crate::keys::bytes::LongShape;
+use crate::keys::bytes::BytesShape;
 use crate::log::{Cell, Change, Edit, Ranges};
 use crate::simd::{self, CACHE_LINE};
 use core::cmp::Ordering;
@@ -61,7 +61,7 @@ pub fn mask(bytes: &mut PageBytes) {
     }
     if let Some(layout) = Layout::of_page(bytes).filter(|_| bytes[at::LEVEL] == 0) {
         let unmasked = *bytes;
-        arrange::spots(&unmasked, &layout).for_each(|spot| bytes[spot.tail] &= !Tail::DEAD);
+        arrange::entry_offsets(&unmasked, &layout).for_each(|offsets| bytes[offsets.tid] &= !Tid::DEAD);
     }
 }
 
@@ -306,7 +306,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
             let begins = number == 0 || previous <= self.separator(number) && self.separator(number) <= node.lane(0);
             let sound = (0..node.len()).all(|slot| {
                 let before = core::mem::replace(&mut previous, node.lane(slot));
-                before <= previous && !node.tail(slot).is_flawed()
+                before <= previous && !node.tid(slot).is_flawed()
             });
             let is_apart = self.has_node(number) & used.add(node.lines());
             begins && sound && is_apart && node.is_ended()
@@ -383,7 +383,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     /// The place of the entry that so many are before; the end if there are not as many.
-    pub(crate) fn place(&self, mut rank: usize) -> Position {
+    pub(crate) fn at_rank(&self, mut rank: usize) -> Position {
         for node in 0..self.nodes() {
             let count = self.count(node);
             if rank < count {

@@ -7,8 +7,8 @@ use super::*;
 pub struct Node<'a, K> {
     pub(super) page: Page<'a, K>,
     start: usize,
-    payload: usize,
-    /// How far payloads are apart.
+    pointer: usize,
+    /// How far pointers are apart.
     step: usize,
     count: usize,
     is_run: bool,
@@ -20,18 +20,18 @@ impl<'a, K: KeySpace> Page<'a, K> {
     pub fn node(&self, node: usize) -> Node<'a, K> {
         let start = self.node_start(node);
         let stored = self.stored_count(node);
-        let [_, (payload, step)] = self.layout.arrays(start, stored);
-        Node { page: *self, start, payload, step, count: self.layout.entries_of(stored), is_run: stored & RUN != 0 }
+        let [_, (pointer, step)] = self.layout.arrays(start, stored);
+        Node { page: *self, start, pointer, step, count: self.layout.entries_of(stored), is_run: stored & RUN != 0 }
     }
 }
 
 /// An entry as stored, or to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a, K: KeySpace> {
-    /// The key, less the tail.
+    /// The key, less the TID.
     pub key: K::Stored<'a>,
     /// The heap TID with its flags; in an inner page, what breaks ties between equal keys.
-    pub tail: Tail,
+    pub tid: Tid,
     /// The child an inner entry points to; `NO_BLOCK` in a leaf.
     pub child: Block,
 }
@@ -40,22 +40,22 @@ impl<L: Lane> Entry<'_, L> {
     /// The full key.
     #[inline]
     pub fn key(&self) -> Key<L> {
-        Key::new(self.key, self.tail)
+        Key::new(self.key, self.tid)
     }
 
     /// The fence between the entry before this one and this one: in a leaf the shortest, so that a search for a lane that
     /// begins a page need not look left of it.
     pub(crate) fn fence(&self, level: u8, before: &Entry<'_, L>) -> Key<L> {
-        let tail = if level == 0 && before.key < self.key { Tail::MIN } else { self.tail };
-        Key::new(self.key, tail)
+        let tid = if level == 0 && before.key < self.key { Tid::MIN } else { self.tid };
+        Key::new(self.key, tid)
     }
 }
 
 impl<'a, L: Lane> Node<'a, L> {
-    /// The tails of a leaf's entries in some slots, those of them that there are.
+    /// The TIDs of a leaf's entries in some slots, those of them that there are.
     #[inline(always)]
-    pub fn tails(&self, slots: Range<usize>) -> &'a [[u8; Tail::SIZE]] {
-        self.array(self.payload, Tail::SIZE, slots).as_chunks().0
+    pub fn tids(&self, slots: Range<usize>) -> &'a [[u8; Tid::SIZE]] {
+        self.array(self.pointer, Tid::SIZE, slots).as_chunks().0
     }
 
     /// Calls `each` with the lanes of the entries in some slots, those of them that there are, and a value for each.
@@ -105,7 +105,7 @@ impl<'a, K: KeySpace> Node<'a, K> {
         K::Lane::read(self.page.bytes, self.start + slot * K::Lane::SIZE)
     }
 
-    /// All but the tail of the entry in `slot`: its lane, and where its cell begins.
+    /// All but the TID of the entry in `slot`: its lane, and where its cell begins.
     pub(super) fn head(&self, slot: usize) -> (K::Lane, u16) {
         (self.lane(slot), self.cell(slot))
     }
@@ -115,18 +115,18 @@ impl<'a, K: KeySpace> Node<'a, K> {
         (0..self.count).all(|slot| self.head(slot) == head)
     }
 
-    /// The tail of the entry in `slot`, flags included.
+    /// The TID of the entry in `slot`, flags included.
     #[inline]
-    pub fn tail(&self, slot: usize) -> Tail {
-        Tail::read(self.page.bytes, self.tail_at(slot))
+    pub fn tid(&self, slot: usize) -> Tid {
+        Tid::read(self.page.bytes, self.tid_at(slot))
     }
 
-    /// Whether a leaf's node ends where its count says: no row's tail is zero, and that of a slot not in use is.
+    /// Whether a leaf's node ends where its count says: no row's TID is zero, and that of a slot not in use is.
     #[inline]
     pub(crate) fn is_ended(&self) -> bool {
         let layout = self.page.layout;
         let room = if self.is_run { layout.run } else { layout.capacity };
-        let is_used = |slot: usize| self.tail(slot).raw() != 0;
+        let is_used = |slot: usize| self.tid(slot).raw() != 0;
         self.count > 0 && is_used(self.count - 1) && (self.count >= room || !is_used(self.count))
     }
 
@@ -136,23 +136,23 @@ impl<'a, K: KeySpace> Node<'a, K> {
         LineSet::of(self.start / LINE, self.page.layout.x)
     }
 
-    /// Where what the node has of lanes and of payloads begins, and how many bytes that is.
+    /// Where what the node has of lanes and of pointers begins, and how many bytes that is.
     pub(super) fn arrays(&self) -> [(usize, usize); 2] {
         let layout = self.page.layout;
         let lanes = if self.is_run { layout.head() } else { self.count * layout.lane };
-        [(self.start, lanes), (self.payload, self.count * self.step)]
+        [(self.start, lanes), (self.pointer, self.count * self.step)]
     }
 
-    /// Where in the page the tail of the entry in `slot` begins; its first byte has the flags.
+    /// Where in the page the TID of the entry in `slot` begins; its first byte has the flags.
     #[inline]
-    pub fn tail_at(&self, slot: usize) -> usize {
-        self.payload + slot * self.step
+    pub fn tid_at(&self, slot: usize) -> usize {
+        self.pointer + slot * self.step
     }
 
-    /// Where in the page the rest of the payload of the entry in `slot` begins.
+    /// Where in the page the rest of the pointer of the entry in `slot` begins.
     #[inline]
     fn more_at(&self, slot: usize) -> usize {
-        if self.is_run { self.start + K::Lane::SIZE } else { self.tail_at(slot) + Tail::SIZE }
+        if self.is_run { self.start + K::Lane::SIZE } else { self.tid_at(slot) + Tid::SIZE }
     }
 
     /// Where the cell of the entry in `slot` begins; 0 if it has none.
@@ -162,7 +162,7 @@ impl<'a, K: KeySpace> Node<'a, K> {
         if layout.kind.is_prefix() { read_u16(self.page.bytes, self.more_at(slot) + layout.cell_at()) } else { 0 }
     }
 
-    /// The key of the entry in `slot`, less its tail.
+    /// The key of the entry in `slot`, less its TID.
     #[inline]
     pub fn stored(&self, slot: usize) -> K::Stored<'a> {
         K::stored(self, slot)
@@ -172,7 +172,7 @@ impl<'a, K: KeySpace> Node<'a, K> {
     #[inline]
     pub fn entry(&self, slot: usize) -> Entry<'a, K> {
         let child = if self.page.level() == 0 { NO_BLOCK } else { self.child(slot) };
-        Entry { key: self.stored(slot), tail: self.tail(slot), child }
+        Entry { key: self.stored(slot), tid: self.tid(slot), child }
     }
 
     #[inline]
@@ -213,7 +213,7 @@ impl<'a, K: KeySpace> Node<'a, K> {
         match lane.cmp(&self.lane(0)).then_with(|| K::compare_head(key, self)) {
             Ordering::Less => 0,
             Ordering::Greater => self.count,
-            Ordering::Equal => partition(0, self.count, |slot| K::tail(key) > self.tail(slot).position()),
+            Ordering::Equal => partition(0, self.count, |slot| K::tid(key) > self.tid(slot).position()),
         }
     }
 }

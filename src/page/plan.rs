@@ -59,8 +59,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
             }
             Plan::Repack { .. } | Plan::Full => return false,
         };
-        let (lane, tail, child) = (lane.to_u128(), entry.tail, entry.child);
-        change.add(Edit::Insert { place, lane, tail, child, cell });
+        let (lane, tid, child) = (lane.to_u128(), entry.tid, entry.child);
+        change.add(Edit::Insert { place, lane, tid, child, cell });
         true
     }
 
@@ -85,7 +85,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     /// What takes neither a repack nor another page, where the place is in a node that is no run, and there are so
-    /// many bytes of room beside the entry's cell. `head` is all of the entry but its tail, if its cell is there.
+    /// many bytes of room beside the entry's cell. `head` is all of the entry but its TID, if its cell is there.
     fn plan_in_node(&self, place: Position, head: Option<(K::Lane, u16)>, room: usize) -> Option<Plan> {
         let (node, slot, capacity) = (place.node as usize, place.slot as usize, self.layout.capacity);
         if !self.is_full(node) {

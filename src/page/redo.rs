@@ -1,7 +1,7 @@
 //! Changes applied to pages: the forward path and redo do it with the same functions.
 
 use super::*;
-use crate::log::{Kind, Part, insertion};
+use crate::log::{BlockEdits, RecordKind, insertion};
 
 impl<P: Copy> Change<'_, P> {
     /// Applies the `index`-th page's edits to it and notes what they wrote. Reads nothing but that page and the change.
@@ -23,12 +23,12 @@ impl<P: Copy> Change<'_, P> {
     }
 }
 
-impl Part {
-    /// Asks the hardware for what [`Part::redo`] will change of a page, if the part is an insertion. The page may be anything
+impl BlockEdits {
+    /// Asks the hardware for what [`BlockEdits::redo`] will change of a page, if the part is an insertion. The page may be anything
     /// by now: it is only a hint.
-    pub fn foresee(kind: Kind, bytes: &[u8], page: &PageBytes) {
+    pub fn prefetch(kind: RecordKind, bytes: &[u8], page: &PageBytes) {
         if let (Some(_), [node, ..]) = (kind.lane(), bytes) {
-            super::edit::foresee_node(page, *node);
+            super::edit::prefetch_node(page, *node);
         }
     }
 
@@ -37,9 +37,9 @@ impl Part {
         redo(self.edits(), page)
     }
 
-    /// Does what [`decode`](Part::decode) and [`redo`](Part::redo) do, if the record [is of one
-    /// insertion](Kind::is_insertion), without memory of its own.
-    pub fn redo_insertion(kind: Kind, bytes: &[u8], page: &mut PageBytes) -> bool {
+    /// Does what [`decode`](BlockEdits::decode) and [`redo`](BlockEdits::redo) do, if the record [is of one
+    /// insertion](RecordKind::is_insertion), without memory of its own.
+    pub fn redo_insertion(kind: RecordKind, bytes: &[u8], page: &mut PageBytes) -> bool {
         kind.lane().and_then(|size| insertion(size, bytes)).is_some_and(|edit| redo([edit], page))
     }
 }
@@ -76,7 +76,7 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
 fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) {
     match *edit {
         Edit::New(_) | Edit::Image(_) | Edit::Conflict(_) => {}
-        Edit::Insert { place, lane, tail, child, cell } => page.insert(place, lane, tail, child, cell),
+        Edit::Insert { place, lane, tid, child, cell } => page.insert(place, lane, tid, child, cell),
         Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
         Edit::Balance { left } => page.balance(left),
         Edit::Compact { node } => page.compact(node),
@@ -84,7 +84,7 @@ fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) {
         Edit::Repack { cell } => page.repack(cell),
         Edit::Halve { keep, right, high } => page.halve(keep, right, high),
         Edit::Remove { node, mask } => page.remove(node, mask),
-        Edit::Purge(nodes) => nodes.iter().for_each(|&(node, mask)| page.remove(node, mask)),
+        Edit::RemoveSet(nodes) => nodes.iter().for_each(|&(node, mask)| page.remove(node, mask)),
         Edit::SetChild { place, child } => page.set_child(place, child),
         Edit::SetLeft(block) => page.set_left(block),
         Edit::SetRight(block) => page.set_right(block),
@@ -105,7 +105,7 @@ fn fits(edit: &Edit<'_>, page: &PageMut<'_>) -> bool {
         Edit::Repack { cell } => page.can_repack(cell),
         Edit::Halve { keep, .. } => page.can_halve(keep),
         Edit::Remove { node, .. } => page.has_node(node),
-        Edit::Purge(nodes) => {
+        Edit::RemoveSet(nodes) => {
             nodes.iter().all(|&(node, _)| page.has_node(node)) && nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
         }
         Edit::SetChild { place, .. } => page.has_entry(place),

@@ -1,4 +1,4 @@
-//! Key spaces: what a page needs to know of its keys. Exact lanes are a key space each; [`Long`] is that of byte strings.
+//! Key spaces: what a page needs to know of its keys. Exact lanes are a key space each; [`Bytes`] is that of byte strings.
 
 use super::*;
 use core::cmp::Ordering;
@@ -21,39 +21,39 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     type Order<'o>: Copy + Default;
     /// A place in key order to be looked for.
     type Key<'k>: Copy;
-    /// The key of an entry as a page has it, less the tail.
+    /// The key of an entry as a page has it, less the TID.
     type Stored<'a>: Copy + Debug;
     /// A fence as a page has it.
     type Fence<'a>: Copy;
     /// A place with memory of its own.
-    type Kept: Copy + Debug;
+    type OwnedKey: Copy + Debug;
 
     /// Before all keys.
-    const FIRST: Self::Kept;
+    const FIRST: Self::OwnedKey;
     /// Behind all keys.
-    const LAST: Self::Kept;
+    const LAST: Self::OwnedKey;
 
     /// A kept place to become another: making it costs next to nothing.
-    fn fresh() -> Self::Kept;
+    fn fresh() -> Self::OwnedKey;
     /// Before all keys.
-    fn first() -> &'static Self::Kept;
+    fn first() -> &'static Self::OwnedKey;
     /// Behind all keys.
-    fn last() -> &'static Self::Kept;
+    fn last() -> &'static Self::OwnedKey;
 
     /// Whether pages of this kind are this key space's.
     fn is_kind(kind: LaneKind) -> bool;
     /// A kept place as one to look for.
-    fn lend<'k, 'o: 'k>(kept: &'k Self::Kept, order: Self::Order<'o>) -> Self::Key<'k>;
+    fn borrow<'k, 'o: 'k>(kept: &'k Self::OwnedKey, order: Self::Order<'o>) -> Self::Key<'k>;
     /// A kept place as a fence.
-    fn fence_of(kept: &Self::Kept) -> Self::Fence<'_>;
+    fn fence_of(kept: &Self::OwnedKey) -> Self::Fence<'_>;
     /// A kept place as an inner page's entry.
-    fn downlink(kept: &Self::Kept, child: Block) -> Entry<'_, Self>;
+    fn downlink(kept: &Self::OwnedKey, child: Block) -> Entry<'_, Self>;
     /// Copies a place, and no more memory than it uses.
-    fn assign(into: &mut Self::Kept, from: &Self::Kept);
+    fn copy(into: &mut Self::OwnedKey, from: &Self::OwnedKey);
     /// Keeps a fence.
-    fn keep(into: &mut Self::Kept, fence: Self::Fence<'_>);
+    fn set_to_fence(into: &mut Self::OwnedKey, fence: Self::Fence<'_>);
     /// Keeps an entry's key. `None` if the entry is damaged.
-    fn keep_key(into: &mut Self::Kept, entry: &Entry<'_, Self>, order: Self::Order<'_>) -> Option<()>;
+    fn set_to_key(into: &mut Self::OwnedKey, entry: &Entry<'_, Self>, order: Self::Order<'_>) -> Option<()>;
     /// The key of an entry that is in one piece: one that comes from outside a page.
     fn key_of<'k, 'e: 'k, 'o: 'k>(entry: &Entry<'e, Self>, order: Self::Order<'o>) -> Self::Key<'k>;
     /// The same entry, for not as long.
@@ -63,9 +63,9 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     /// Whether two fences are the same.
     fn same_fence(a: Self::Fence<'_>, b: Self::Fence<'_>) -> bool;
     /// Takes a kept key to the place right behind it.
-    fn step(kept: &mut Self::Kept);
+    fn step(kept: &mut Self::OwnedKey);
     /// Whether two kept places are the same.
-    fn same(a: &Self::Kept, b: &Self::Kept) -> bool;
+    fn same(a: &Self::OwnedKey, b: &Self::OwnedKey) -> bool;
 
     /// The mark of a place: where it is in key order, as far as 64 bits tell.
     fn mark(key: Self::Key<'_>) -> u64;
@@ -82,17 +82,17 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     fn begins_lane(key: Self::Key<'_>) -> bool;
     /// How the place is ordered against the entry in a slot of a node, where their lanes are the same.
     fn compare_tied(key: Self::Key<'_>, node: &Node<'_, Self>, slot: usize) -> Ordering;
-    /// How the place is ordered against the entries of a run, where their lanes are the same: equal if it takes tails to
+    /// How the place is ordered against the entries of a run, where their lanes are the same: equal if it takes TIDs to
     /// tell.
     fn compare_head(key: Self::Key<'_>, run: &Node<'_, Self>) -> Ordering;
     /// What breaks the place's ties with entries that have the same key.
-    fn tail(key: Self::Key<'_>) -> Tail;
+    fn tid(key: Self::Key<'_>) -> Tid;
     /// How the place is ordered against an entry.
     fn compare_entry(key: Self::Key<'_>, entry: &Entry<'_, Self>) -> Ordering;
     /// The key of the entry in a slot of a node.
     fn stored<'a>(node: &Node<'a, Self>, slot: usize) -> Self::Stored<'a>;
 
-    /// What an entry from outside that belongs at `place` has in a page beside its tail: its lane and its cell, which is
+    /// What an entry from outside that belongs at `place` has in a page beside its TID: its lane and its cell, which is
     /// that of an equal entry if one is beside the place.
     fn parts<'e>(page: &Page<'_, Self>, place: Position, entry: &Entry<'e, Self>) -> (Self::Lane, Cell<'e>);
     /// How many bytes more the page's cells take when it is repacked because an entry with this cell is put at `place`:
@@ -100,11 +100,11 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     fn parted(_page: &Page<'_, Self>, _place: Position, _cell: Cell<'_>) -> usize {
         0
     }
-    /// Whether entries of a page have the same key, their tails aside.
+    /// Whether entries of a page have the same key, their TIDs aside.
     fn same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
     /// Where to split a page that is to have these entries, and the fence between the halves: near the place aimed at,
     /// there where the fence is short.
-    fn choose_split(entries: &Joined<'_, Self>, aim: Aim, order: Self::Order<'_>, fence: &mut Self::Kept) -> usize;
+    fn choose_split(entries: &Joined<'_, Self>, aim: Aim, order: Self::Order<'_>, fence: &mut Self::OwnedKey) -> usize;
     /// A new page of these entries; `None` if they do not fit.
     fn build<'a>(
         geometry: &Geometry,
@@ -113,7 +113,12 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
         entries: impl Iterator<Item = Entry<'a, Self>> + Clone,
     ) -> Option<PageBytes>;
     /// A new page of a page's entries but for the first `skip`; `None` if it takes [`build`](KeySpace::build).
-    fn rest(page: &Page<'_, Self>, geometry: &Geometry, links: &Links<'_, Self>, skip: usize) -> Option<PageBytes>;
+    fn right_half(
+        page: &Page<'_, Self>,
+        geometry: &Geometry,
+        links: &Links<'_, Self>,
+        skip: usize,
+    ) -> Option<PageBytes>;
     /// The edit that leaves a page its first `keep` entries, between its low fence and another high one; `None` if that
     /// cannot be said but by the page that it makes.
     fn halve(keep: usize, right: Block, high: Self::Fence<'_>) -> Option<Edit<'static>>;

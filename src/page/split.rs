@@ -63,8 +63,8 @@ impl<'a, K: KeySpace> Joined<'a, K> {
     pub fn get(&self, rank: usize) -> Option<Entry<'a, K>> {
         match self.other {
             Some((before, entry)) if rank == before => Some(entry),
-            Some((before, _)) if rank > before => self.page.entry(self.page.place(rank - 1)),
-            _ => self.page.entry(self.page.place(rank)),
+            Some((before, _)) if rank > before => self.page.entry(self.page.at_rank(rank - 1)),
+            _ => self.page.entry(self.page.at_rank(rank)),
         }
     }
 
@@ -103,8 +103,8 @@ mod tests {
     fn what_repeats_is_known() {
         let geometry = Geometry::choose(LaneKind::U64, 1);
         for each in [1, 2, 3, 70, 200] {
-            let tail = |row: u64| Tail::new(false, row as u32, 1, false);
-            let entries = (0..200).map(|row| Entry { key: 1 + row / each * 2, tail: tail(row), child: NO_BLOCK });
+            let tid = |row: u64| Tid::new(false, row as u32, 1, false);
+            let entries = (0..200).map(|row| Entry { key: 1 + row / each * 2, tid: tid(row), child: NO_BLOCK });
             let links = Links { level: 0, left: NO_BLOCK, right: 9, low: Key::MIN, high: Key::MAX };
             let bytes = u64::build(&geometry, &links, 200, entries).expect("lanes fit");
             let page = Page::<u64>::open(&bytes, &geometry, 1).expect("a page of the index");
@@ -116,7 +116,7 @@ mod tests {
             for before in 0..=page.entries() {
                 let keys = [before.checked_sub(1), Some(before)].map(|rank| Some(Joined::of(page).get(rank?)?.key));
                 for key in keys.into_iter().flatten().chain([1 + before as u64 / each * 2 - 1]) {
-                    is_right(Joined::of(page).with(before, Entry { key, tail: Tail::MIN, child: NO_BLOCK }));
+                    is_right(Joined::of(page).with(before, Entry { key, tid: Tid::MIN, child: NO_BLOCK }));
                 }
             }
         }

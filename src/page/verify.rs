@@ -57,8 +57,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
         edit::write_special(&mut special, geometry.build_id);
         ensure(bytes[PAGE_SIZE - SPECIAL..] == special[PAGE_SIZE - SPECIAL..], "special space is damaged")?;
         let mut low = K::FIRST;
-        K::keep(&mut low, self.low());
-        let in_order = K::compare_fence(K::lend(&low, order), self, Side::High).is_lt();
+        K::set_to_fence(&mut low, self.low());
+        let in_order = K::compare_fence(K::borrow(&low, order), self, Side::High).is_lt();
         ensure(in_order, "fences are out of order")?;
         ensure(!self.is_deleted() || self.is_empty(), "deleted page has entries")?;
         ensure(self.level() == 0 || self.is_deleted() || !self.is_empty(), "inner page is empty")?;
@@ -110,17 +110,17 @@ impl<'a, K: KeySpace> Page<'a, K> {
             ensure(number == 0 || is_apart, "in-page separator does not part its nodes")?;
             for slot in 0..node.len() {
                 let entry = node.entry(slot);
-                let ordered = K::compare_entry(K::lend(&kept, order), &entry).is_lt();
+                let ordered = K::compare_entry(K::borrow(&kept, order), &entry).is_lt();
                 // The level's first child begins where all keys do.
                 let is_start = previous.is_none() && K::is_fence(&entry, self.low());
                 ensure(previous.is_none() || ordered || is_start, "entries are out of order")?;
-                ensure(K::keep_key(&mut kept, &entry, order).is_some(), "entry's key is damaged")?;
-                let key = K::lend(&kept, order);
+                ensure(K::set_to_key(&mut kept, &entry, order).is_some(), "entry's key is damaged")?;
+                let key = K::borrow(&kept, order);
                 ensure(!self.is_below(key), "entry is below the page's low fence")?;
                 ensure(!self.is_beyond(key), "entry is not below the page's high fence")?;
                 previous = Some(node.lane(slot));
                 if self.level() == 0 {
-                    let sound = !entry.tail.is_flawed();
+                    let sound = !entry.tid.is_flawed();
                     ensure(sound, "entry has an unknown flag or an impossible heap TID")?;
                     K::verify_entry(&entry, ranks)?;
                 } else {

@@ -1,16 +1,16 @@
 //! The matches of one page, in a private copy (I6).
 
-use crate::format::{Lane, MAX_PAGE_ENTRIES, NO_BLOCK, Position, Tail};
-use crate::page::{Copies, Entry, KeySpace, LineSet, Long, Node, Page};
+use crate::format::{Lane, MAX_PAGE_ENTRIES, NO_BLOCK, Position, Tid};
+use crate::page::{Bytes, Entry, KeyCopies, KeySpace, LineSet, Node, Page};
 
 /// A key space that can be scanned.
 pub trait Scannable: KeySpace {
     /// The keys of a page's matches, as far as a scan needs them. All-zero bytes are none.
-    type Copied: Copied<Self>;
+    type KeyBatch: KeyBatch<Self>;
 }
 
 /// The keys of a page's matches, in scan order.
-pub trait Copied<K: KeySpace>: Copy {
+pub trait KeyBatch<K: KeySpace>: Copy {
     /// None.
     fn none() -> Self;
     /// Begins with a page; the keys themselves are only wanted if `wanted` says so.
@@ -29,9 +29,9 @@ pub trait Copied<K: KeySpace>: Copy {
 #[derive(Clone, Copy)]
 pub struct Matches<K: Scannable> {
     count: usize,
-    tails: [Tail; MAX_PAGE_ENTRIES],
-    places: [u16; MAX_PAGE_ENTRIES],
-    pub(super) keys: K::Copied,
+    tids: [Tid; MAX_PAGE_ENTRIES],
+    flags_at: [u16; MAX_PAGE_ENTRIES],
+    pub(super) keys: K::KeyBatch,
 }
 
 impl<K: Scannable> Matches<K> {
@@ -39,9 +39,9 @@ impl<K: Scannable> Matches<K> {
     pub fn new() -> Self {
         Matches {
             count: 0,
-            tails: [Tail::MIN; MAX_PAGE_ENTRIES],
-            places: [0; MAX_PAGE_ENTRIES],
-            keys: K::Copied::none(),
+            tids: [Tid::MIN; MAX_PAGE_ENTRIES],
+            flags_at: [0; MAX_PAGE_ENTRIES],
+            keys: K::KeyBatch::none(),
         }
     }
 
@@ -62,26 +62,26 @@ impl<K: Scannable> Matches<K> {
 
     /// The heap TID (and flags) of a match.
     #[inline]
-    pub fn tail(&self, index: usize) -> Tail {
-        self.tails[index]
+    pub fn tid(&self, index: usize) -> Tid {
+        self.tids[index]
     }
 
     /// The heap TIDs of all matches.
-    pub fn tails(&self) -> &[Tail] {
-        &self.tails[..self.count]
+    pub fn tids(&self) -> &[Tid] {
+        &self.tids[..self.count]
     }
 
     /// Where in its page a match's flags are, for [`kill`].
-    pub fn place(&self, index: usize) -> u16 {
-        self.places[index]
+    pub fn flags_at(&self, index: usize) -> u16 {
+        self.flags_at[index]
     }
 
     /// Copies what `other` holds, and no more than that.
     pub fn copy_from(&mut self, other: &Self) {
         let count = other.count;
         self.count = count;
-        self.tails[..count].copy_from_slice(&other.tails[..count]);
-        self.places[..count].copy_from_slice(&other.places[..count]);
+        self.tids[..count].copy_from_slice(&other.tids[..count]);
+        self.flags_at[..count].copy_from_slice(&other.flags_at[..count]);
         self.keys.copy_from(&other.keys, count);
     }
 
@@ -103,16 +103,16 @@ impl<K: Scannable> Matches<K> {
                 flawed |= !page.has_node(number as usize) | !lines.add(node.lines());
             }
             for slot in first..last {
-                let (lane, tail) = (node.lane(slot), node.tail(slot));
+                let (lane, tid) = (node.lane(slot), node.tid(slot));
                 flawed |= lane < previous;
-                flawed |= tail.is_flawed() | ((tail.rank() == reading.null_rank) & (lane != null_lane));
+                flawed |= tid.is_flawed() | ((tid.rank() == reading.null_rank) & (lane != null_lane));
                 previous = lane;
                 // Written first and counted after, so that the common case has no branch to guess.
                 let at = self.count.min(MAX_PAGE_ENTRIES - 1);
-                self.tails[at] = tail;
-                self.places[at] = node.tail_at(slot) as u16;
+                self.tids[at] = tid;
+                self.flags_at[at] = node.tid_at(slot) as u16;
                 flawed |= !self.keys.set(at, &node, slot);
-                self.count = at + usize::from(!(reading.skip_dead && tail.dead()));
+                self.count = at + usize::from(!(reading.skip_dead && tid.dead()));
             }
         }
         !flawed && ((to.node as usize) < page.nodes() || page.is_ended())
@@ -120,8 +120,8 @@ impl<K: Scannable> Matches<K> {
 
     /// Puts the matches from `first` on in the opposite order.
     pub(super) fn reverse_from(&mut self, first: usize) {
-        self.tails[first..self.count].reverse();
-        self.places[first..self.count].reverse();
+        self.tids[first..self.count].reverse();
+        self.flags_at[first..self.count].reverse();
         self.keys.reverse(first, self.count);
     }
 }
@@ -129,10 +129,10 @@ impl<K: Scannable> Matches<K> {
 impl<L: Lane> Matches<L> {
     /// Becomes rows of one lane of which nobody asks for places, no more than there is room for.
     #[inline]
-    pub fn set_rows(&mut self, lane: L, rows: &[Tail]) {
+    pub fn set_rows(&mut self, lane: L, rows: &[Tid]) {
         self.count = rows.len().min(MAX_PAGE_ENTRIES);
-        self.tails[..self.count].copy_from_slice(&rows[..self.count]);
-        self.places[..self.count].fill(NOWHERE);
+        self.tids[..self.count].copy_from_slice(&rows[..self.count]);
+        self.flags_at[..self.count].fill(NOWHERE);
         self.keys.0[..self.count].fill(lane);
     }
 
@@ -145,17 +145,17 @@ impl<L: Lane> Matches<L> {
     /// A match's entry.
     #[inline]
     pub fn entry(&self, index: usize) -> Entry<'_, L> {
-        Entry { key: self.lane(index), tail: self.tail(index), child: NO_BLOCK }
+        Entry { key: self.lane(index), tid: self.tid(index), child: NO_BLOCK }
     }
 }
 
-impl Matches<Long> {
+impl Matches<Bytes> {
     /// A match's entry. `None` if it is damaged, or the scan wanted no keys.
     #[inline]
-    pub fn entry(&self, index: usize) -> Option<Entry<'_, Long>> {
-        let LongMatches { wanted, copies } = &self.keys;
+    pub fn entry(&self, index: usize) -> Option<Entry<'_, Bytes>> {
+        let BytesBatch { wanted, copies } = &self.keys;
         let key = copies.stored(index).filter(|_| *wanted)?;
-        Some(Entry { key, tail: self.tails[index], child: NO_BLOCK })
+        Some(Entry { key, tid: self.tids[index], child: NO_BLOCK })
     }
 }
 
@@ -167,15 +167,15 @@ impl<K: Scannable> Default for Matches<K> {
 
 /// The lanes of a page's matches.
 #[derive(Clone, Copy)]
-pub struct Lanes<L>([L; MAX_PAGE_ENTRIES]);
+pub struct LaneBatch<L>([L; MAX_PAGE_ENTRIES]);
 
 impl<L: Lane> Scannable for L {
-    type Copied = Lanes<L>;
+    type KeyBatch = LaneBatch<L>;
 }
 
-impl<L: Lane> Copied<L> for Lanes<L> {
+impl<L: Lane> KeyBatch<L> for LaneBatch<L> {
     fn none() -> Self {
-        Lanes([L::MIN; MAX_PAGE_ENTRIES])
+        LaneBatch([L::MIN; MAX_PAGE_ENTRIES])
     }
 
     #[inline(always)]
@@ -201,35 +201,35 @@ impl<L: Lane> Copied<L> for Lanes<L> {
 
 /// Copies of the matches' keys, if they are wanted.
 #[derive(Clone, Copy)]
-pub struct LongMatches {
+pub struct BytesBatch {
     wanted: bool,
-    copies: Copies,
+    copies: KeyCopies,
 }
 
-impl Scannable for Long {
-    type Copied = LongMatches;
+impl Scannable for Bytes {
+    type KeyBatch = BytesBatch;
 }
 
-impl Copied<Long> for LongMatches {
+impl KeyBatch<Bytes> for BytesBatch {
     fn none() -> Self {
-        LongMatches { wanted: false, copies: Copies::none() }
+        BytesBatch { wanted: false, copies: KeyCopies::none() }
     }
 
-    fn begin(&mut self, page: &Page<'_, Long>, wanted: bool) {
+    fn begin(&mut self, page: &Page<'_, Bytes>, wanted: bool) {
         self.wanted = wanted;
         if wanted {
             self.copies.begin(page);
         }
     }
 
-    fn expect_many(&mut self, page: &Page<'_, Long>) {
+    fn expect_many(&mut self, page: &Page<'_, Bytes>) {
         if self.wanted {
             self.copies.copy_all(page);
         }
     }
 
     #[inline]
-    fn set(&mut self, at: usize, node: &Node<'_, Long>, slot: usize) -> bool {
+    fn set(&mut self, at: usize, node: &Node<'_, Bytes>, slot: usize) -> bool {
         !self.wanted || self.copies.set(at, node, slot)
     }
 

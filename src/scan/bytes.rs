@@ -5,9 +5,9 @@
 
 use super::ranges::{Range, Wanted};
 use crate::keys::KeyShape;
-use crate::keys::bytes::{Kept, LongOrder, LongShape, Room};
+use crate::keys::bytes::{BytesOrder, BytesShape, KeyBuffer, OwnedKey};
 use crate::keys::digits::DigitShape;
-use crate::page::Long;
+use crate::page::Bytes;
 use core::cmp::Ordering;
 
 /// A place among the digits of a column: before or behind all that begin so.
@@ -73,8 +73,8 @@ impl Cut<'_> {
 
 /// How two cuts of one column are ordered; a digit is a cut on either side of itself.
 pub fn compare_cuts(
-    shape: &LongShape,
-    order: Option<LongOrder<'_>>,
+    shape: &BytesShape,
+    order: Option<BytesOrder<'_>>,
     column: usize,
     a: Cut<'_>,
     b: Cut<'_>,
@@ -100,16 +100,16 @@ pub fn compare_cuts(
 
 /// The keys a scan wants. Each column's intervals are ascending and disjoint.
 #[derive(Clone, Copy)]
-pub struct LongSelection<'a> {
-    shape: &'a LongShape,
-    order: Option<LongOrder<'a>>,
+pub struct BytesSelection<'a> {
+    shape: &'a BytesShape,
+    order: Option<BytesOrder<'a>>,
     columns: [&'a [Interval<'a>]; KeyShape::MAX_COLUMNS],
     wants_keys: bool,
 }
 
 /// A place taken apart.
 struct Digits {
-    room: Room,
+    room: KeyBuffer,
     /// How many bytes are in use.
     length: usize,
     /// Where each digit ends that is there.
@@ -125,11 +125,11 @@ impl Digits {
     #[inline(always)]
     fn new() -> Digits {
         let ends = [0; KeyShape::MAX_COLUMNS];
-        Digits { room: Room::new(), length: 0, ends, count: 0, partial: 0, above: false }
+        Digits { room: KeyBuffer::new(), length: 0, ends, count: 0, partial: 0, above: false }
     }
 
     /// Takes a place apart, for the first time.
-    fn take_apart(&mut self, shape: &LongShape, place: &Kept) {
+    fn take_apart(&mut self, shape: &BytesShape, place: &OwnedKey) {
         self.above = place.above();
         let (normal, value, opaque_from) = (place.normal(), place.value(), shape.opaque_from());
         let padding = shape.padding();
@@ -153,7 +153,7 @@ impl Digits {
         }
         // The value part leaves out what the normal part has of its first column.
         let begin = at + of_normal;
-        let rest = &value[1..value.len().min(1 + Room::SIZE - begin)];
+        let rest = &value[1..value.len().min(1 + KeyBuffer::SIZE - begin)];
         self.room.write(begin, rest);
         self.length = begin + rest.len();
         self.add_digits(&shape.digits()[opaque_from..]);
@@ -196,7 +196,7 @@ impl Digits {
 
 /// Digits of the first columns.
 struct Prefix {
-    room: Room,
+    room: KeyBuffer,
     length: usize,
 }
 
@@ -204,22 +204,22 @@ impl Prefix {
     /// None yet.
     #[inline(always)]
     fn new() -> Prefix {
-        Prefix { room: Room::new(), length: 0 }
+        Prefix { room: KeyBuffer::new(), length: 0 }
     }
 
     /// Adds digits. What is longer than any key is cut off.
     fn put(&mut self, digits: &[u8]) -> &mut Prefix {
-        let digits = &digits[..digits.len().min(Room::SIZE - self.length)];
+        let digits = &digits[..digits.len().min(KeyBuffer::SIZE - self.length)];
         self.room.write(self.length, digits);
         self.length += digits.len();
         self
     }
 }
 
-impl<'a> LongSelection<'a> {
+impl<'a> BytesSelection<'a> {
     /// Everything in an index of this shape.
-    pub fn new(shape: &'a LongShape, order: Option<LongOrder<'a>>) -> Self {
-        LongSelection { shape, order, columns: [&[Interval::ALL]; KeyShape::MAX_COLUMNS], wants_keys: false }
+    pub fn new(shape: &'a BytesShape, order: Option<BytesOrder<'a>>) -> Self {
+        BytesSelection { shape, order, columns: [&[Interval::ALL]; KeyShape::MAX_COLUMNS], wants_keys: false }
     }
 
     /// Wants column `c` to be in one of these intervals, ascending and disjoint.
@@ -269,15 +269,15 @@ impl<'a> LongSelection<'a> {
         intervals[..intervals.partition_point(|i| self.compare(column, i.low, cut).is_lt())].last()
     }
 
-    fn set_place(&self, out: &mut Kept, prefix: &mut Prefix, cut: Cut<'_>) {
+    fn set_place(&self, out: &mut OwnedKey, prefix: &mut Prefix, cut: Cut<'_>) {
         let before = prefix.length;
         prefix.put(cut.digit);
-        out.place(self.shape, prefix.room.front(prefix.length), cut.above);
+        out.set_to_place(self.shape, prefix.room.front(prefix.length), cut.above);
         prefix.length = before;
     }
 
     /// The range that begins with the smallest digits of columns from `column` on, behind these digits before it.
-    fn smallest(&self, prefix: &mut Prefix, column: usize, last: usize, out: &mut Range<Long>) {
+    fn smallest(&self, prefix: &mut Prefix, column: usize, last: usize, out: &mut Range<Bytes>) {
         for c in column..last {
             let interval = &self.columns[c][0];
             let Some(digit) = interval.fixed_low() else {
@@ -291,7 +291,7 @@ impl<'a> LongSelection<'a> {
     }
 
     /// The range that ends with the largest digits of columns from `column` on.
-    fn largest(&self, prefix: &mut Prefix, column: usize, last: usize, out: &mut Range<Long>) {
+    fn largest(&self, prefix: &mut Prefix, column: usize, last: usize, out: &mut Range<Bytes>) {
         let end = |c: usize| &self.columns[c][self.columns[c].len() - 1];
         for c in column..last {
             let Some(digit) = end(c).fixed_high() else {
@@ -304,7 +304,7 @@ impl<'a> LongSelection<'a> {
     }
 
     /// An empty range: the next key from there on has to be looked for.
-    fn nothing_at(&self, prefix: &mut Prefix, cut: Cut<'_>, out: &mut Range<Long>) {
+    fn nothing_at(&self, prefix: &mut Prefix, cut: Cut<'_>, out: &mut Range<Bytes>) {
         self.set_place(&mut out.first, prefix, cut);
         out.after.assign(&out.first);
     }
@@ -316,7 +316,7 @@ impl<'a> LongSelection<'a> {
         column: usize,
         interval: &Interval<'_>,
         last: usize,
-        out: &mut Range<Long>,
+        out: &mut Range<Bytes>,
     ) {
         if column == last {
             self.set_place(&mut out.first, prefix, interval.low);
@@ -338,7 +338,7 @@ impl<'a> LongSelection<'a> {
         column: usize,
         interval: &Interval<'_>,
         last: usize,
-        out: &mut Range<Long>,
+        out: &mut Range<Bytes>,
     ) {
         if column == last {
             self.set_place(&mut out.first, prefix, interval.low);
@@ -354,7 +354,7 @@ impl<'a> LongSelection<'a> {
     }
 
     /// The first range behind everything that has the digits before `column` in common with the place.
-    fn advance(&self, digits: &Digits, column: usize, last: usize, out: &mut Range<Long>) -> bool {
+    fn advance(&self, digits: &Digits, column: usize, last: usize, out: &mut Range<Bytes>) -> bool {
         for c in (0..column).rev() {
             let Some(digit) = digits.digit(c) else { continue };
             let cut = Cut { digit, above: true };
@@ -373,7 +373,7 @@ impl<'a> LongSelection<'a> {
     }
 
     /// The last range before everything that has the digits before `column` in common with the place.
-    fn retreat(&self, digits: &Digits, column: usize, last: usize, out: &mut Range<Long>) -> bool {
+    fn retreat(&self, digits: &Digits, column: usize, last: usize, out: &mut Range<Bytes>) -> bool {
         for c in (0..column).rev() {
             let Some(digit) = digits.digit(c) else { continue };
             let cut = Cut { digit, above: false };
@@ -392,16 +392,16 @@ impl<'a> LongSelection<'a> {
     }
 
     /// The last range of wanted keys before a place, as [`Wanted::before`] says.
-    fn last_before(&self, place: &Kept, out: &mut Range<Long>) -> bool {
-        if self.is_nothing() || place.is_same(&Kept::FIRST) {
+    fn last_before(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
+        if self.is_nothing() || place.is_same(&OwnedKey::FIRST) {
             return false;
         }
         let Some(last) = self.last_restricted() else {
-            out.first.assign(&Kept::FIRST);
+            out.first.assign(&OwnedKey::FIRST);
             out.after.assign(place);
             return true;
         };
-        if place.is_same(&Kept::LAST) {
+        if place.is_same(&OwnedKey::LAST) {
             self.largest(&mut Prefix::new(), 0, last, out);
             return true;
         }
@@ -459,17 +459,17 @@ impl<'a> LongSelection<'a> {
     }
 }
 
-impl Wanted<Long> for LongSelection<'_> {
-    fn at_or_after(&self, place: &Kept, out: &mut Range<Long>) -> bool {
-        if self.is_nothing() || place.is_same(&Kept::LAST) {
+impl Wanted<Bytes> for BytesSelection<'_> {
+    fn at_or_after(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
+        if self.is_nothing() || place.is_same(&OwnedKey::LAST) {
             return false;
         }
         let Some(last) = self.last_restricted() else {
             out.first.assign(place);
-            out.after.assign(&Kept::LAST);
+            out.after.assign(&OwnedKey::LAST);
             return true;
         };
-        if place.is_same(&Kept::FIRST) {
+        if place.is_same(&OwnedKey::FIRST) {
             self.smallest(&mut Prefix::new(), 0, last, out);
             return true;
         }
@@ -524,9 +524,9 @@ impl Wanted<Long> for LongSelection<'_> {
         true
     }
 
-    fn before(&self, place: &Kept, out: &mut Range<Long>) -> bool {
+    fn before(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
         // Before the first place of all there is nothing.
-        self.last_before(place, out) && !out.after.is_same(&Kept::FIRST)
+        self.last_before(place, out) && !out.after.is_same(&OwnedKey::FIRST)
     }
 
     fn is_one_range(&self) -> bool {

@@ -1,8 +1,8 @@
 //! The cursor of a scan: pages read one after the other, forward or backward.
 
-use super::batch::{Copied, Matches, Reading, Scannable};
+use super::batch::{KeyBatch, Matches, Reading, Scannable};
 use super::ranges::{Direction, Range, Wanted};
-use crate::format::{Block, Error, MAX_PAGE_ENTRIES, NO_BLOCK, Position, ROOT, Result, Tail, is_link};
+use crate::format::{Block, Error, MAX_PAGE_ENTRIES, NO_BLOCK, Position, ROOT, Result, Tid, is_link};
 use crate::page::{KeySpace, Page, Side};
 use crate::store::{Mode, PageStore};
 use crate::tree::Tree;
@@ -14,10 +14,10 @@ pub struct Cursor<K: KeySpace> {
     /// Whether the scan has come to its end.
     done: bool,
     /// Where the page of matches read last began.
-    near: K::Kept,
-    bound: K::Kept,
+    near: K::OwnedKey,
+    bound: K::OwnedKey,
     /// The fence between the page read last, `from`, and `link`, the page after it.
-    edge: K::Kept,
+    edge: K::OwnedKey,
     from: Block,
     link: Block,
     /// Whether a range ended where that page does, as its fence alone says.
@@ -66,8 +66,8 @@ impl<K: Scannable> Cursor<K> {
         (self.direction, self.done) = (direction, false);
         (self.link, self.lsn) = (NO_BLOCK, 0);
         (self.reads, self.seen) = (0, Sight::NONE);
-        K::assign(&mut self.bound, start::<K>(direction));
-        K::assign(&mut self.near, start::<K>(direction));
+        K::copy(&mut self.bound, start::<K>(direction));
+        K::copy(&mut self.near, start::<K>(direction));
     }
 
     /// Becomes the same as another, which takes no more copying than the keys are long.
@@ -75,9 +75,9 @@ impl<K: Scannable> Cursor<K> {
         (self.direction, self.done) = (other.direction, other.done);
         (self.from, self.link, self.lsn) = (other.from, other.link, other.lsn);
         (self.reads, self.seen) = (other.reads, other.seen);
-        K::assign(&mut self.near, &other.near);
-        K::assign(&mut self.bound, &other.bound);
-        K::assign(&mut self.edge, &other.edge);
+        K::copy(&mut self.near, &other.near);
+        K::copy(&mut self.bound, &other.bound);
+        K::copy(&mut self.edge, &other.edge);
     }
 
     /// Which way the cursor goes.
@@ -95,7 +95,7 @@ impl<K: Scannable> Cursor<K> {
     }
 
     /// The place all matches on this side of which have been read.
-    pub fn bound(&self) -> &K::Kept {
+    pub fn bound(&self) -> &K::OwnedKey {
         &self.bound
     }
 
@@ -120,7 +120,7 @@ impl<K: Scannable> Cursor<K> {
     ) -> Result<Option<S::Pin>> {
         out.clear();
         let reading = Reading { skip_dead, null_rank: wanted.null_rank() };
-        K::assign(&mut self.near, &self.bound);
+        K::copy(&mut self.near, &self.bound);
         let mut range = Range::fresh();
         while !self.done {
             if !self.next_range(wanted, &mut range) {
@@ -192,7 +192,7 @@ impl<K: Scannable> Cursor<K> {
     #[inline]
     pub fn end(&mut self) {
         self.done = true;
-        K::assign(&mut self.bound, start::<K>(self.direction.opposite()));
+        K::copy(&mut self.bound, start::<K>(self.direction.opposite()));
     }
 
     fn next_range(&self, wanted: &impl Wanted<K>, range: &mut Range<K>) -> bool {
@@ -205,15 +205,15 @@ impl<K: Scannable> Cursor<K> {
     /// Checks that the page after the one read last begins where that one ends.
     fn check_edge<S: PageStore>(&self, tree: Tree<'_, S, K>) -> Result<()> {
         match self.direction {
-            Direction::Forward => tree.check_joint(self.from, self.link),
-            Direction::Backward => tree.check_joint(self.link, self.from),
+            Direction::Forward => tree.check_siblings(self.from, self.link),
+            Direction::Backward => tree.check_siblings(self.link, self.from),
         }
     }
 
     /// The leaf where a range begins (backward: ends): the next one along if that is where it must be.
     fn go_on<S: PageStore>(&self, tree: Tree<'_, S, K>, range: &Range<K>) -> Result<S::Pin> {
         let order = tree.order();
-        let edge = K::lend(&self.edge, order);
+        let edge = K::borrow(&self.edge, order);
         let place = if self.direction == Direction::Forward { &range.first } else { &range.after };
         if !is_link(self.link) || !K::same(place, &self.edge) {
             return self.go_to(tree, place);
@@ -232,10 +232,10 @@ impl<K: Scannable> Cursor<K> {
     }
 
     /// The leaf where a range begins (backward: ends), by descent.
-    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, K>, place: &K::Kept) -> Result<S::Pin> {
+    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, K>, place: &K::OwnedKey) -> Result<S::Pin> {
         match self.direction {
-            Direction::Forward => tree.leaf_for(K::lend(place, tree.order())),
-            Direction::Backward => tree.leaf_before(K::lend(place, tree.order())),
+            Direction::Forward => tree.leaf_for(K::borrow(place, tree.order())),
+            Direction::Backward => tree.leaf_before(K::borrow(place, tree.order())),
         }
     }
 
@@ -262,23 +262,23 @@ impl<K: Scannable> Cursor<K> {
     {
         let order = tree.order();
         let (mut sound, mut is_last, mut turns) = (true, false, 0);
-        K::keep(&mut self.edge, page.high());
+        K::set_to_fence(&mut self.edge, page.high());
         self.link = page.right();
         loop {
             turns += 1;
             sound &= turns < MOST_TURNS;
-            let first = K::lend(&range.first, order);
+            let first = K::borrow(&range.first, order);
             let from = page.lower_bound(first);
             sound &= page.is_between(from, first);
             let Some(entry) = page.entry(from) else {
-                K::assign(&mut self.bound, &self.edge);
+                K::copy(&mut self.bound, &self.edge);
                 self.ends_at_edge |= turns > 1;
                 break;
             };
-            let after = K::lend(&range.after, order);
+            let after = K::borrow(&range.after, order);
             let more = if K::compare_entry(after, &entry).is_le() {
                 // Nothing in this range: on to the range that the next key there is may be in.
-                sound &= K::keep_key(&mut self.bound, &entry, order).is_some();
+                sound &= K::set_to_key(&mut self.bound, &entry, order).is_some();
                 wanted.at_or_after(&self.bound, range)
             } else {
                 // Often one entry matches; then the page's end is not looked at.
@@ -286,7 +286,7 @@ impl<K: Scannable> Cursor<K> {
                     Some(to) => to,
                     None if page.is_beyond(after) => {
                         sound &= out.append(page, from, page.end(), reading);
-                        K::assign(&mut self.bound, &self.edge);
+                        K::copy(&mut self.bound, &self.edge);
                         self.ends_at_edge = K::same(&range.after, &self.edge);
                         break;
                     }
@@ -298,19 +298,19 @@ impl<K: Scannable> Cursor<K> {
                     }
                 };
                 sound &= from < to && out.append(page, from, to, reading);
-                K::assign(&mut self.bound, &range.after);
+                K::copy(&mut self.bound, &range.after);
                 !wanted.is_one_range() && wanted.at_or_after(&self.bound, range)
             };
             if !more || !sound {
                 is_last = true;
                 break;
             }
-            if page.is_beyond(K::lend(&range.first, order)) {
-                K::assign(&mut self.bound, &range.first);
+            if page.is_beyond(K::borrow(&range.first, order)) {
+                K::copy(&mut self.bound, &range.first);
                 break;
             }
         }
-        if is_last || !is_link(self.link) && page.is_beyond(K::lend(&self.bound, order)) {
+        if is_last || !is_link(self.link) && page.is_beyond(K::borrow(&self.bound, order)) {
             self.end();
         }
         sound
@@ -330,23 +330,23 @@ impl<K: Scannable> Cursor<K> {
     {
         let order = tree.order();
         let (mut sound, mut is_last, mut turns) = (true, false, 0);
-        K::keep(&mut self.edge, page.low());
+        K::set_to_fence(&mut self.edge, page.low());
         self.link = page.left();
-        let starts_below = |place: &K::Kept| K::compare_fence(K::lend(place, order), page, Side::Low).is_le();
+        let starts_below = |place: &K::OwnedKey| K::compare_fence(K::borrow(place, order), page, Side::Low).is_le();
         loop {
             turns += 1;
             sound &= turns < MOST_TURNS;
-            let after = K::lend(&range.after, order);
+            let after = K::borrow(&range.after, order);
             let to = page.lower_bound(after);
             sound &= page.is_between(to, after);
             let Some(entry) = page.previous(to).and_then(|last| page.entry(last)) else {
-                K::assign(&mut self.bound, &self.edge);
+                K::copy(&mut self.bound, &self.edge);
                 self.ends_at_edge |= turns > 1;
                 break;
             };
-            let first = K::lend(&range.first, order);
+            let first = K::borrow(&range.first, order);
             let more = if K::compare_entry(first, &entry).is_gt() {
-                sound &= K::keep_key(&mut self.bound, &entry, order).is_some();
+                sound &= K::set_to_key(&mut self.bound, &entry, order).is_some();
                 K::step(&mut self.bound);
                 wanted.before(&self.bound, range)
             } else {
@@ -362,11 +362,11 @@ impl<K: Scannable> Cursor<K> {
                 sound &= from < to && out.append(page, from, to, reading);
                 out.reverse_from(begin);
                 if starts_below(&range.first) {
-                    K::assign(&mut self.bound, &self.edge);
+                    K::copy(&mut self.bound, &self.edge);
                     self.ends_at_edge |= K::same(&range.first, &self.edge);
                     break;
                 }
-                K::assign(&mut self.bound, &range.first);
+                K::copy(&mut self.bound, &range.first);
                 wanted.before(&self.bound, range)
             };
             if !more || !sound {
@@ -374,7 +374,7 @@ impl<K: Scannable> Cursor<K> {
                 break;
             }
             if starts_below(&range.after) {
-                K::assign(&mut self.bound, &range.after);
+                K::copy(&mut self.bound, &range.after);
                 break;
             }
         }
@@ -392,7 +392,7 @@ const FEW_LEAVES: u64 = 32;
 const MOST_TURNS: usize = 2 * MAX_PAGE_ENTRIES + 2;
 
 /// Where a scan that goes this way begins.
-fn start<K: KeySpace>(direction: Direction) -> &'static K::Kept {
+fn start<K: KeySpace>(direction: Direction) -> &'static K::OwnedKey {
     match direction {
         Direction::Forward => K::first(),
         Direction::Backward => K::last(),
@@ -404,7 +404,7 @@ fn start<K: KeySpace>(direction: Direction) -> &'static K::Kept {
 pub fn kill<S: PageStore>(store: &S, pin: S::Pin, lsn: u64, places: &[u16]) {
     store.lock(pin, Mode::Share);
     if store.lsn(pin) == lsn {
-        store.set_hint(pin, places, Tail::DEAD);
+        store.set_hint(pin, places, Tid::DEAD);
     }
     store.unlock(pin);
 }

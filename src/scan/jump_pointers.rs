@@ -13,7 +13,7 @@ const KNOWN: usize = 1024;
 /// The leaves a scan will come to, in its order, and none that holds nothing it wants. The tree changes meanwhile, so they
 /// are hints. Plain memory.
 #[derive(Clone, Copy)]
-pub struct Leaves<K: KeySpace> {
+pub struct JumpPointers<K: KeySpace> {
     direction: Option<Direction>,
     /// Those handed out, then those that are not yet.
     blocks: [Block; KNOWN],
@@ -22,28 +22,28 @@ pub struct Leaves<K: KeySpace> {
     /// How many of those handed out the scan has come to, or gone past.
     passed: usize,
     /// Where those begin that are not known yet.
-    place: K::Kept,
+    place: K::OwnedKey,
     is_last: bool,
 }
 
-impl<K: KeySpace> Default for Leaves<K> {
+impl<K: KeySpace> Default for JumpPointers<K> {
     fn default() -> Self {
-        Leaves::new()
+        JumpPointers::new()
     }
 }
 
-impl<K: KeySpace> Leaves<K> {
+impl<K: KeySpace> JumpPointers<K> {
     /// None, and not begun.
     pub fn new() -> Self {
         let blocks = [NO_BLOCK; KNOWN];
-        Leaves { direction: None, blocks, count: 0, given: 0, passed: 0, place: K::FIRST, is_last: false }
+        JumpPointers { direction: None, blocks, count: 0, given: 0, passed: 0, place: K::FIRST, is_last: false }
     }
 
     /// Forgets all and begins at a place.
-    pub fn begin(&mut self, direction: Direction, place: &K::Kept) {
+    pub fn begin(&mut self, direction: Direction, place: &K::OwnedKey) {
         (self.count, self.given, self.passed) = (0, 0, 0);
         (self.direction, self.is_last) = (Some(direction), false);
-        K::assign(&mut self.place, place);
+        K::copy(&mut self.place, place);
     }
 
     /// Forgets all.
@@ -93,8 +93,8 @@ impl<K: KeySpace> Leaves<K> {
         }
         let order = tree.order();
         let parent = match direction {
-            Direction::Forward => tree.leaf_parent_for(K::lend(&range.first, order))?,
-            Direction::Backward => tree.leaf_parent_before(K::lend(&range.after, order))?,
+            Direction::Forward => tree.leaf_parent_for(K::borrow(&range.first, order))?,
+            Direction::Backward => tree.leaf_parent_before(K::borrow(&range.after, order))?,
         };
         let Some(pin) = parent else {
             self.is_last = true;
@@ -107,8 +107,8 @@ impl<K: KeySpace> Leaves<K> {
                 break;
             }
             let is_elsewhere = match direction {
-                Direction::Forward => page.is_beyond(K::lend(&range.first, order)),
-                Direction::Backward => K::compare_fence(K::lend(&range.after, order), &page, Side::Low).is_le(),
+                Direction::Forward => page.is_beyond(K::borrow(&range.first, order)),
+                Direction::Backward => K::compare_fence(K::borrow(&range.after, order), &page, Side::Low).is_le(),
             };
             if is_elsewhere {
                 break;
@@ -121,8 +121,8 @@ impl<K: KeySpace> Leaves<K> {
     /// Adds the child where a range begins, backward: ends, and goes on behind it. `None` if there is none.
     fn add(&mut self, direction: Direction, page: &Page<'_, K>, range: &Range<K>, order: K::Order<'_>) -> Option<()> {
         let at = match direction {
-            Direction::Forward => page.child_place(K::lend(&range.first, order))?,
-            Direction::Backward => page.child_place_before(K::lend(&range.after, order))?,
+            Direction::Forward => page.child_place(K::borrow(&range.first, order))?,
+            Direction::Backward => page.child_place_before(K::borrow(&range.after, order))?,
         };
         self.blocks[self.count] = page.entry(at)?.child;
         self.count += 1;
@@ -132,10 +132,10 @@ impl<K: KeySpace> Leaves<K> {
         };
         let Some(edge) = edge else {
             self.is_last = !is_link(sibling);
-            K::keep(&mut self.place, fence);
+            K::set_to_fence(&mut self.place, fence);
             return Some(());
         };
-        K::keep_key(&mut self.place, &edge, order)
+        K::set_to_key(&mut self.place, &edge, order)
     }
 
     fn next_range(&self, direction: Direction, wanted: &impl Wanted<K>, range: &mut Range<K>) -> bool {

@@ -2,7 +2,7 @@
 //! ranges, lists of either, NULL tests and left-out columns are all one mechanism.
 
 use super::ranges::{Range, Wanted};
-use crate::format::{Key, Lane, Tail};
+use crate::format::{Key, Lane, Tid};
 use crate::keys::KeyShape;
 
 /// The slots (places in index order) one column may have.
@@ -175,7 +175,7 @@ impl<'a> Selection<'a> {
             return self.nothing();
         }
         self.not_null(c);
-        let (low, high) = (self.shape.place(c, low), self.shape.place(c, high));
+        let (low, high) = (self.shape.slot_of(c, low), self.shape.slot_of(c, high));
         self.intersect(c, low.min(high), low.max(high));
     }
 
@@ -183,7 +183,7 @@ impl<'a> Selection<'a> {
     pub fn any_of(&mut self, c: usize, fields: &'a mut [u128]) {
         self.not_null(c);
         for field in fields.iter_mut() {
-            *field = self.shape.place(c, *field);
+            *field = self.shape.slot_of(c, *field);
         }
         fields.sort_unstable();
         let mut kept = 0;
@@ -203,7 +203,7 @@ impl<'a> Selection<'a> {
     pub fn any_between(&mut self, c: usize, fields: &mut [(u128, u128)], room: &'a mut [(u128, u128)]) {
         self.not_null(c);
         for interval in fields.iter_mut() {
-            let (a, b) = (self.shape.place(c, interval.0), self.shape.place(c, interval.1));
+            let (a, b) = (self.shape.slot_of(c, interval.0), self.shape.slot_of(c, interval.1));
             *interval = (a.min(b), a.max(b));
         }
         fields.sort_unstable();
@@ -285,8 +285,8 @@ impl<'a> Selection<'a> {
         }
         if !self.single() {
             let lane = self.ceil(key.lane.to_u128())?;
-            let first = if lane == key.lane.to_u128() { key } else { Key::new(L::from_u128(lane), Tail::MIN) };
-            return Some(Span { first, last: Key::new(L::from_u128(self.run_end(lane)), Tail::MAX) });
+            let first = if lane == key.lane.to_u128() { key } else { Key::new(L::from_u128(lane), Tid::MIN) };
+            return Some(Span { first, last: Key::new(L::from_u128(self.run_end(lane)), Tid::MAX) });
         }
         let (values, nulls) = (self.value_range_from(key), self.null_range());
         let nulls = nulls.filter(|range| range.last >= key).map(|range| Span { first: range.first.max(key), ..range });
@@ -301,8 +301,8 @@ impl<'a> Selection<'a> {
         let last = key.predecessor()?;
         if !self.single() {
             let lane = self.floor(last.lane.to_u128())?;
-            let end = if lane == last.lane.to_u128() { last } else { Key::new(L::from_u128(lane), Tail::MAX) };
-            return Some(Span { first: Key::new(L::from_u128(self.run_start(lane)), Tail::MIN), last: end });
+            let end = if lane == last.lane.to_u128() { last } else { Key::new(L::from_u128(lane), Tid::MAX) };
+            return Some(Span { first: Key::new(L::from_u128(self.run_start(lane)), Tid::MIN), last: end });
         }
         let (values, nulls) = (self.value_range_to(last), self.null_range());
         let nulls = nulls.filter(|range| range.first <= last).map(|range| Span { last: range.last.min(last), ..range });
@@ -334,31 +334,31 @@ impl<'a> Selection<'a> {
         let rank = self.shape.null_rank();
         let lane = if rank { L::MAX } else { L::MIN };
         (self.nulls != Nulls::Excluded)
-            .then(|| Span { first: Key::new(lane, Tail::first(rank)), last: Key::new(lane, Tail::last(rank)) })
+            .then(|| Span { first: Key::new(lane, Tid::first(rank)), last: Key::new(lane, Tid::last(rank)) })
     }
 
     /// A single column's values from `key` on.
     fn value_range_from<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
         let rank = !self.shape.null_rank();
         let mut lane = key.lane.to_u128();
-        if key.tail > Tail::last(rank) {
+        if key.tid > Tid::last(rank) {
             lane = lane.checked_add(1)?;
         }
         let slot = self.value_slots()?.ceil(lane)?;
-        let first = Key::new(L::from_u128(slot), Tail::first(rank)).max(key);
-        Some(Span { first, last: Key::new(L::from_u128(self.slots[0].run_end(slot)), Tail::last(rank)) })
+        let first = Key::new(L::from_u128(slot), Tid::first(rank)).max(key);
+        Some(Span { first, last: Key::new(L::from_u128(self.slots[0].run_end(slot)), Tid::last(rank)) })
     }
 
     /// A single column's values up to `key`.
     fn value_range_to<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
         let rank = !self.shape.null_rank();
         let mut lane = key.lane.to_u128();
-        if key.tail < Tail::first(rank) {
+        if key.tid < Tid::first(rank) {
             lane = lane.checked_sub(1)?;
         }
         let slot = self.value_slots()?.floor(lane)?;
-        let last = Key::new(L::from_u128(slot), Tail::last(rank)).min(key);
-        Some(Span { first: Key::new(L::from_u128(self.slots[0].run_start(slot)), Tail::first(rank)), last })
+        let last = Key::new(L::from_u128(slot), Tid::last(rank)).min(key);
+        Some(Span { first: Key::new(L::from_u128(self.slots[0].run_start(slot)), Tid::first(rank)), last })
     }
 
     fn value_slots(&self) -> Option<&Slots<'a>> {
@@ -554,7 +554,7 @@ mod tests {
         // The first entry of each, so that between two of them there is no other.
         let keyed = |images: Vec<Option<u128>>| {
             let packed = shape.pack(&images);
-            let key = Key::new(L::from_u128(packed.lane), Tail::new(packed.rank, 0, 0, packed.negative));
+            let key = Key::new(L::from_u128(packed.lane), Tid::new(packed.rank, 0, 0, packed.negative));
             let fields = images.iter().zip(shape.columns());
             (key, fields.map(|(image, column)| image.map(|image| column.ty.encode(image).0)).collect())
         };

@@ -7,9 +7,9 @@ mod jump_pointers;
 mod lanes;
 mod ranges;
 
-pub use batch::{Copied, Lanes, LongMatches, Matches, Scannable};
-pub use bytes::{Cut, Interval, LongSelection, compare_cuts};
+pub use batch::{BytesBatch, KeyBatch, LaneBatch, Matches, Scannable};
+pub use bytes::{BytesSelection, Cut, Interval, compare_cuts};
 pub use cursor::{Cursor, kill};
-pub use jump_pointers::Leaves;
+pub use jump_pointers::JumpPointers;
 pub use lanes::Selection;
 pub use ranges::{Direction, Everything, Range, RowsOf, Wanted};

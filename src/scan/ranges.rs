@@ -24,9 +24,9 @@ impl Direction {
 #[derive(Clone, Copy, Debug)]
 pub struct Range<K: KeySpace> {
     /// The place it begins at.
-    pub first: K::Kept,
+    pub first: K::OwnedKey,
     /// The place it ends before.
-    pub after: K::Kept,
+    pub after: K::OwnedKey,
 }
 
 impl<K: KeySpace> Range<K> {
@@ -42,9 +42,9 @@ impl<K: KeySpace> Range<K> {
 pub trait Wanted<K: KeySpace> {
     /// The first range of wanted keys that begins at or after a place, or what is left from the place on of the one it
     /// is in.
-    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool;
+    fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool;
     /// The last range of wanted keys that ends at or before a place, or what is left before the place of the one it is in.
-    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool;
+    fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool;
     /// Whether all that is wanted is one range: there is no other behind one that was found.
     fn is_one_range(&self) -> bool {
         false
@@ -60,15 +60,15 @@ pub trait Wanted<K: KeySpace> {
 pub struct Everything;
 
 impl<K: KeySpace> Wanted<K> for Everything {
-    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
-        K::assign(&mut out.first, place);
-        K::assign(&mut out.after, K::last());
+    fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
+        K::copy(&mut out.first, place);
+        K::copy(&mut out.after, K::last());
         !K::same(place, K::last())
     }
 
-    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
-        K::assign(&mut out.first, K::first());
-        K::assign(&mut out.after, place);
+    fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
+        K::copy(&mut out.first, K::first());
+        K::copy(&mut out.after, place);
         !K::same(place, K::first())
     }
 
@@ -85,11 +85,11 @@ impl<K: KeySpace> Wanted<K> for Everything {
 pub struct RowsOf<'w, W>(pub &'w W);
 
 impl<K: KeySpace, W: Wanted<K>> Wanted<K> for RowsOf<'_, W> {
-    fn at_or_after(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+    fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
         self.0.at_or_after(place, out)
     }
 
-    fn before(&self, place: &K::Kept, out: &mut Range<K>) -> bool {
+    fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
         self.0.before(place, out)
     }
 

@@ -1,7 +1,7 @@
 //! Entries in chains of blocks, and their spreading over other chains.
 
 use super::{Compact, Radix, SLAB};
-use crate::format::Tail;
+use crate::format::Tid;
 
 /// Entries in a block.
 pub(super) const BLOCK: usize = 512;
@@ -69,8 +69,8 @@ pub(super) struct Seen<L> {
     pub descending: bool,
     /// The bits in which not all lanes are the same.
     pub lanes: L,
-    /// The bits in which not all tails are the same.
-    pub tails: u64,
+    /// The bits in which not all TIDs are the same.
+    pub tids: u64,
 }
 
 /// Slabs, and which of their blocks are free.
@@ -181,7 +181,7 @@ impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
 
     /// Calls `each` with a chain's entries as they come.
     pub fn hand_over(&mut self, mut chain: Chain, each: &mut dyn FnMut(&[Compact<L>])) {
-        let mut entries = [Compact::new(L::MIN, Tail::MIN); BLOCK];
+        let mut entries = [Compact::new(L::MIN, Tid::MIN); BLOCK];
         while chain.count > 0 {
             self.host.check();
             let count = self.pop(&mut chain, &mut entries);
@@ -197,7 +197,7 @@ impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
             (before, block) = (block, next);
         }
         let mut back = Chain { first: chain.last, last: chain.first, count: chain.in_last() };
-        let mut entries = [Compact::new(L::MIN, Tail::MIN); BLOCK];
+        let mut entries = [Compact::new(L::MIN, Tid::MIN); BLOCK];
         let mut left = chain.count;
         while left > 0 {
             self.host.check();
@@ -212,7 +212,7 @@ impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
     /// Looks at all of a chain's entries, which are several.
     pub fn look(&mut self, chain: &Chain) -> Seen<L> {
         let first = self.entries(chain.first)[0];
-        let mut seen = Seen { ascending: true, descending: true, lanes: L::MIN, tails: 0 };
+        let mut seen = Seen { ascending: true, descending: true, lanes: L::MIN, tids: 0 };
         let (mut block, mut left, mut previous) = (chain.first, chain.count, first);
         while left > 0 {
             self.host.check();
@@ -221,7 +221,7 @@ impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
             seen.descending = seen.descending && previous >= entries[0] && entries.is_sorted_by(|a, b| a >= b);
             for entry in entries {
                 seen.lanes = seen.lanes | (entry.lane() ^ first.lane());
-                seen.tails |= entry.tail().raw() ^ first.tail().raw();
+                seen.tids |= entry.tid().raw() ^ first.tid().raw();
             }
             (left, previous) = (left - entries.len(), entries[entries.len() - 1]);
             block = *self.next(block);
@@ -231,7 +231,7 @@ impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
 
     /// Spreads a chain's entries, in their order, over those that `digit` says.
     pub fn spread(&mut self, mut chain: Chain, digit: impl Fn(Compact<L>) -> u8) -> [Chain; FANOUT] {
-        let nothing = Compact::new(L::MIN, Tail::MIN);
+        let nothing = Compact::new(L::MIN, Tid::MIN);
         let mut chains = [Chain::EMPTY; FANOUT];
         let mut batches = [[nothing; BATCH]; FANOUT];
         let mut held = [0u8; FANOUT];

@@ -22,7 +22,7 @@ pub trait Records {
     fn compare(&mut self, a: usize, b: usize) -> Ordering;
 
     /// A record is soon looked at.
-    fn foresee(&self, at: usize);
+    fn prefetch(&self, at: usize);
 
     /// Called now and then.
     fn check(&mut self);
@@ -49,7 +49,7 @@ fn spread(items: &mut [Item], words: usize, depth: usize, records: &mut impl Rec
     if items.len() <= FEW || depth == DEEPEST {
         items.sort_unstable_by_key(|item| item.word);
         let ties = items.chunk_by(|a, b| a.word == b.word).filter(|tied| tied.len() > 1);
-        ties.flatten().take(FEW).for_each(|item| records.foresee(item.at));
+        ties.flatten().take(FEW).for_each(|item| records.prefetch(item.at));
         let ties = items.chunk_by_mut(|a, b| a.word == b.word).filter(|tied| tied.len() > 1);
         ties.for_each(|tied| go_on(tied, words, depth, records));
         return;
@@ -100,7 +100,7 @@ fn go_on(items: &mut [Item], mut words: usize, depth: usize, records: &mut impl 
         let mut has_more = false;
         for index in 0..items.len() {
             if let Some(ahead) = items.get(index + AHEAD) {
-                records.foresee(ahead.at);
+                records.prefetch(ahead.at);
             }
             let item = &mut items[index];
             let word = records.word(item.at, words);
@@ -116,7 +116,7 @@ fn go_on(items: &mut [Item], mut words: usize, depth: usize, records: &mut impl 
             return spread(items, words, depth + 1, records);
         }
     }
-    items.iter().take(AHEAD).for_each(|item| records.foresee(item.at));
+    items.iter().take(AHEAD).for_each(|item| records.prefetch(item.at));
     items.sort_unstable_by(|a, b| records.compare(a.at, b.at));
     records.check();
 }
@@ -152,7 +152,7 @@ mod tests {
             self.strings[a].cmp(&self.strings[b]).then(a.cmp(&b))
         }
 
-        fn foresee(&self, at: usize) {
+        fn prefetch(&self, at: usize) {
             assert!(at < self.strings.len());
         }
 

@@ -3,7 +3,7 @@
 //! Entries are collected in blocks of memory. Sorting spreads the blocks' entries over other blocks by the uppermost
 //! bits in which their lanes differ, one chain of blocks a value, and a block that was read is free to be written. A
 //! chain that fits a processor's cache is gathered and sorted there, by digits from the lowest up; a longer one is spread
-//! again. Both keep the order of entries that tie, and a heap scan gives rows in the order of their TIDs: tails are
+//! again. Both keep the order of entries that tie, and a heap scan gives rows in the order of their TIDs: TIDs are
 //! looked at only where lanes are the same.
 
 mod blocks;
@@ -19,7 +19,7 @@ use blocks::{BLOCK, Blocks, Chain, FANOUT, SLAB_BLOCKS};
 use core::cmp::Ordering;
 use core::ops::{BitOr, BitXor, Shr};
 
-use crate::format::{Key, Lane, Tail};
+use crate::format::{Key, Lane, Tid};
 
 /// Entries in a slab of memory, which is also how many are sorted in a processor's cache.
 pub const SLAB: usize = BLOCK * SLAB_BLOCKS;
@@ -55,20 +55,20 @@ macro_rules! radix {
 
 radix!(u32 u64 u128);
 
-/// An entry as it is sorted: a lane and a tail side by side, without padding. All-zero bytes are one.
+/// An entry as it is sorted: a lane and a TID side by side, without padding. All-zero bytes are one.
 #[repr(C, packed)]
 #[derive(Clone, Copy, Debug)]
 pub struct Compact<L> {
     lane: L,
-    tail: [u16; 3],
+    tid: [u16; 3],
 }
 
 impl<L: Lane> Compact<L> {
-    /// The entry of a lane and a tail.
+    /// The entry of a lane and a TID.
     #[inline]
-    pub fn new(lane: L, tail: Tail) -> Compact<L> {
-        let raw = tail.raw();
-        Compact { lane, tail: [raw as u16, (raw >> 16) as u16, (raw >> 32) as u16] }
+    pub fn new(lane: L, tid: Tid) -> Compact<L> {
+        let raw = tid.raw();
+        Compact { lane, tid: [raw as u16, (raw >> 16) as u16, (raw >> 32) as u16] }
     }
 
     /// The lane.
@@ -80,14 +80,14 @@ impl<L: Lane> Compact<L> {
     /// The full key.
     #[inline]
     pub fn key(self) -> Key<L> {
-        Key::new(self.lane, self.tail())
+        Key::new(self.lane, self.tid())
     }
 
-    /// The tail, flags included.
+    /// The TID, flags included.
     #[inline]
-    pub fn tail(self) -> Tail {
-        let [low, middle, high] = self.tail.map(u64::from);
-        Tail::from_raw(low | middle << 16 | high << 32)
+    pub fn tid(self) -> Tid {
+        let [low, middle, high] = self.tid.map(u64::from);
+        Tid::from_raw(low | middle << 16 | high << 32)
     }
 }
 
@@ -95,7 +95,7 @@ impl<L: Lane> Ord for Compact<L> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (self.lane, other.lane);
-        a.cmp(&b).then_with(|| self.tail().cmp(&other.tail()))
+        a.cmp(&b).then_with(|| self.tid().cmp(&other.tid()))
     }
 }
 
@@ -164,9 +164,9 @@ impl<'m, L: Radix, H: Host<'m, L>> Sorter<'m, L, H> {
 
     /// Adds an entry. There [is room](Self::is_full) for it.
     #[inline]
-    pub fn add(&mut self, lane: L, tail: Tail) {
+    pub fn add(&mut self, lane: L, tid: Tid) {
         debug_assert!(!self.is_full());
-        self.blocks.push(&mut self.entries, Compact::new(lane, tail));
+        self.blocks.push(&mut self.entries, Compact::new(lane, tid));
     }
 
     /// Calls `each` with all entries in order, some of them at a time: never none, nor more than [`SLAB`]. The sorter
@@ -210,8 +210,8 @@ impl<'m, L: Radix, H: Host<'m, L>> Sorter<'m, L, H> {
                 self.blocks.spread(chain, |entry| (entry.lane() >> shift).low_bits() as u8 & mask)
             }
             None => {
-                let shift = (u64::BITS - seen.tails.leading_zeros()).saturating_sub(bits);
-                self.blocks.spread(chain, |entry| (entry.tail().raw() >> shift) as u8 & mask)
+                let shift = (u64::BITS - seen.tids.leading_zeros()).saturating_sub(bits);
+                self.blocks.spread(chain, |entry| (entry.tid().raw() >> shift) as u8 & mask)
             }
         };
         for chain in chains {

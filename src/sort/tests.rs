@@ -42,16 +42,16 @@ impl<'m, L> Host<'m, L> for TestHost<'_, L> {
 
 /// Sorts entries twice with one sorter of so many slabs, a part after the other if they do not fit, and compares each
 /// part with what the standard library makes of it. Returns how many slabs it took.
-fn sorted<L: Radix>(entries: &[(L, Tail)], slabs: usize) -> usize {
+fn sorted<L: Radix>(entries: &[(L, Tid)], slabs: usize) -> usize {
     let (mut heap, mut checks) = (Heap { slabs: Vec::new() }, 0);
     let mut table = Vec::new();
     table.resize_with(table_length(slabs), || None);
     {
         let mut sorter = Sorter::new(TestHost { heap: &mut heap, checks: &mut checks }, &mut table);
         for part in entries.chunks(slabs * SLAB).chain(entries.chunks(slabs * SLAB)) {
-            for &(lane, tail) in part {
+            for &(lane, tid) in part {
                 assert!(!sorter.is_full());
-                sorter.add(lane, tail);
+                sorter.add(lane, tid);
             }
             assert_eq!(sorter.len(), part.len());
             assert_eq!(sorter.is_full(), part.len() == slabs * SLAB);
@@ -60,7 +60,7 @@ fn sorted<L: Radix>(entries: &[(L, Tail)], slabs: usize) -> usize {
             let mut got = Vec::new();
             sorter.drain(&mut |some| {
                 assert!((1..=SLAB).contains(&some.len()));
-                got.extend(some.iter().map(|entry| (entry.lane(), entry.tail())));
+                got.extend(some.iter().map(|entry| (entry.lane(), entry.tid())));
             });
             assert!(got == expected, "not sorted");
             assert!(sorter.is_empty());
@@ -78,11 +78,11 @@ fn what_was_added_first_is_sorted_and_the_rest_stays() {
     let mut sorter = Sorter::new(TestHost { heap: &mut heap, checks: &mut checks }, &mut table);
     let entries: Vec<_> =
         (0..2 * SLAB as u64 + 77).map(|number| (scramble(number) as u64, row(number as usize))).collect();
-    entries.iter().for_each(|&(lane, tail)| sorter.add(lane, tail));
+    entries.iter().for_each(|&(lane, tid)| sorter.add(lane, tid));
     let mut rest = &entries[..];
     for least in [1, SLAB + 1, 0, entries.len()] {
         let (before, mut got) = (sorter.len(), Vec::new());
-        sorter.drain_some(least, &mut |some| got.extend(some.iter().map(|entry| (entry.lane(), entry.tail()))));
+        sorter.drain_some(least, &mut |some| got.extend(some.iter().map(|entry| (entry.lane(), entry.tid()))));
         assert!(got.len() >= least.min(before) && got.len() < least + 1000, "{} of {least}", got.len());
         assert_eq!(sorter.len(), before - got.len());
         let (first, others) = rest.split_at(got.len());
@@ -101,15 +101,15 @@ fn scramble(number: u64) -> u128 {
         | u128::from(mixed(2).wrapping_mul(0x94D0_49BB_1331_11EB))
 }
 
-/// The tail of the row that a scan comes to as that one.
-fn row(number: usize) -> Tail {
-    Tail::new(number.is_multiple_of(3), (number / 100) as u32, (number % 100 + 1) as u16, number.is_multiple_of(7))
+/// The TID of the row that a scan comes to as that one.
+fn row(number: usize) -> Tid {
+    Tid::new(number.is_multiple_of(3), (number / 100) as u32, (number % 100 + 1) as u16, number.is_multiple_of(7))
 }
 
 /// Entries whose lanes a function makes of their numbers, in the order of their rows.
-fn made<L: Radix>(count: usize, lane: impl Fn(usize) -> u128) -> Vec<(L, Tail)> {
-    let tail = |number: usize| Tail::new(false, (number / 100) as u32, (number % 100 + 1) as u16, false);
-    (0..count).map(|number| (L::from_u128(lane(number)), tail(number))).collect()
+fn made<L: Radix>(count: usize, lane: impl Fn(usize) -> u128) -> Vec<(L, Tid)> {
+    let tid = |number: usize| Tid::new(false, (number / 100) as u32, (number % 100 + 1) as u16, false);
+    (0..count).map(|number| (L::from_u128(lane(number)), tid(number))).collect()
 }
 
 /// Lanes of every kind of distribution, in more entries than are sorted in a cache.
@@ -175,11 +175,11 @@ fn entries_are_compact() {
 }
 
 /// A run in memory.
-struct Listed<'r>(core::slice::Iter<'r, (u64, Tail)>);
+struct Listed<'r>(core::slice::Iter<'r, (u64, Tid)>);
 
 impl Run<u64> for Listed<'_> {
     fn next(&mut self) -> Option<Compact<u64>> {
-        self.0.next().map(|&(lane, tail)| Compact::new(lane, tail))
+        self.0.next().map(|&(lane, tid)| Compact::new(lane, tid))
     }
 }
 
@@ -188,26 +188,26 @@ proptest! {
     fn any_entries(
         lanes in vec((any::<u128>(), 0u32..128, any::<u64>()), 0..3000),
         keep in 0u32..128,
-        distinct_tails in any::<bool>(),
+        distinct_tids in any::<bool>(),
     ) {
-        let entry = |(number, &(lane, shift, tail)): (usize, &(u128, u32, u64))| {
+        let entry = |(number, &(lane, shift, tid)): (usize, &(u128, u32, u64))| {
             let lane = if shift < keep { lane >> shift } else { lane & 0xFF };
-            (lane, if distinct_tails { row(number) } else { Tail::from_raw(tail) })
+            (lane, if distinct_tids { row(number) } else { Tid::from_raw(tid) })
         };
         let entries: Vec<_> = lanes.iter().enumerate().map(entry).collect();
         sorted(&entries, 1);
-        sorted(&entries.iter().map(|&(lane, tail)| (lane as u64, tail)).collect::<Vec<_>>(), 1);
-        sorted(&entries.iter().map(|&(lane, tail)| (lane as u32, tail)).collect::<Vec<_>>(), 1);
+        sorted(&entries.iter().map(|&(lane, tid)| (lane as u64, tid)).collect::<Vec<_>>(), 1);
+        sorted(&entries.iter().map(|&(lane, tid)| (lane as u32, tid)).collect::<Vec<_>>(), 1);
     }
 
     #[test]
-    fn any_runs(mut runs in vec(vec((0u64..50, any::<u64>().prop_map(Tail::from_raw)), 0..40), 0..20)) {
+    fn any_runs(mut runs in vec(vec((0u64..50, any::<u64>().prop_map(Tid::from_raw)), 0..40), 0..20)) {
         runs.iter_mut().for_each(|run| run.sort());
         let mut expected = runs.concat();
         expected.sort();
         let mut listed: Vec<_> = runs.iter().map(|run| Listed(run.iter())).collect();
-        let mut heap = vec![(Compact::new(0, Tail::MIN), 0); runs.len()];
-        let merged: Vec<_> = Merge::of(&mut listed, &mut heap).map(|entry| (entry.lane(), entry.tail())).collect();
+        let mut heap = vec![(Compact::new(0, Tid::MIN), 0); runs.len()];
+        let merged: Vec<_> = Merge::of(&mut listed, &mut heap).map(|entry| (entry.lane(), entry.tid())).collect();
         prop_assert_eq!(merged, expected);
     }
 }

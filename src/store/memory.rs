@@ -6,7 +6,7 @@
 
 use super::{Mode, PageStore, Search, Seen, Suspect};
 use crate::cache::descents::{Descents, Marks};
-use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tail};
+use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tid};
 use crate::log::{Change, Decoded, Horizon, Ranges};
 use crate::page;
 use core::cell::{RefCell, UnsafeCell};
@@ -69,7 +69,7 @@ pub struct MemoryStore {
     /// Where leaves were seen, if that is remembered.
     descents: Option<Mutex<Descents<Box<[u8]>>>>,
     /// Rows that are dead to everyone, and when they died.
-    dead: Mutex<BTreeMap<Tail, u32>>,
+    dead: Mutex<BTreeMap<Tid, u32>>,
     /// Whether every change is tried in both forms before it is made.
     checked: bool,
 }
@@ -173,7 +173,7 @@ impl MemoryStore {
     }
 
     /// A row is dead to everyone from now on: its entry may be removed whenever room is needed.
-    pub fn bury(&self, row: Tail) {
+    pub fn bury(&self, row: Tid) {
         let mut dead = self.dead.lock();
         let time = dead.len() as u32;
         dead.insert(row.position(), time);
@@ -495,7 +495,7 @@ impl PageStore for MemoryStore {
         let mut wanted = if let Search::Versions(wanted) = search { wanted } else { usize::MAX };
         let mut horizon = None;
         for suspect in suspects {
-            let died = dead.get(&suspect.tail.position()).copied();
+            let died = dead.get(&suspect.tid.position()).copied();
             let Some(died) = died.filter(|_| search == Search::Marked || suspect.has_twin && wanted > 0) else {
                 continue;
             };

@@ -4,7 +4,7 @@
 pub mod memory;
 
 use crate::cache::descents::Marks;
-use crate::format::{Block, PageBytes, Position, Result, Tail};
+use crate::format::{Block, PageBytes, Position, Result, Tid};
 use crate::log::{Change, Horizon};
 
 /// A leaf's entry whose row may be dead to everyone.
@@ -13,7 +13,7 @@ pub struct Suspect {
     /// Where the entry is.
     pub place: Position,
     /// Its row, and whether it was found dead already.
-    pub tail: Tail,
+    pub tid: Tid,
     /// Others have the same key: they may be versions of one row. Said where versions are looked for.
     pub has_twin: bool,
     /// The answer: the row is dead to everyone, and so is every version that follows it under this entry.

@@ -184,7 +184,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 return Ok(false);
             }
             announced = !page.is_incomplete();
-            K::keep(&mut low, page.high());
+            K::set_to_fence(&mut low, page.high());
             (left, block) = (block, page.right());
         }
         if let Some(parents) = &mut parents
@@ -231,7 +231,7 @@ impl Census {
         self.leaf_pages += 1;
         self.entries += page.entries() as u64;
         self.fill += page.fill();
-        self.dead_entries += page.iter().filter(|entry| entry.tail.dead()).count() as u64;
+        self.dead_entries += page.iter().filter(|entry| entry.tid.dead()).count() as u64;
     }
 }
 

@@ -2,13 +2,13 @@
 //! the index is a search through all of that memory each time; asked in the table's order, a search is beside the one before.
 
 use super::Tree;
-use super::removal::Purge;
-use crate::format::{Block, Result, Tail, is_link};
+use super::removal::RemovalSet;
+use crate::format::{Block, Result, Tid, is_link};
 use crate::page::{KeySpace, Page};
 use crate::store::{Mode, PageStore};
 
 /// Bits of a word that number a row; the others say where in the table it is.
-const NUMBER: u32 = u64::BITS - Tail::PLACE_BITS;
+const NUMBER: u32 = u64::BITS - Tid::LINEAR_BITS;
 /// Words that a leaf takes: its block, log position, and first row.
 const LEAF: usize = 3;
 /// Words of memory for each leaf that there is room for.
@@ -17,7 +17,7 @@ const WORDS_A_LEAF: usize = 128;
 const MOST_STRANGERS: usize = 16;
 
 /// What is known of the rows of the leaves ahead, in borrowed memory.
-pub struct Inquest<'m> {
+pub struct DeadTids<'m> {
     /// Rows to ask about: place in the table, then number.
     rows: &'m mut [u64],
     /// A bit for each number: the row is dead.
@@ -30,7 +30,7 @@ pub struct Inquest<'m> {
     strangers: usize,
 }
 
-impl<'m> Inquest<'m> {
+impl<'m> DeadTids<'m> {
     /// The most memory there is a use for, in words.
     pub const MOST: usize = 1 << NUMBER;
 
@@ -40,7 +40,7 @@ impl<'m> Inquest<'m> {
         let (leaves, rest) = memory[..length].split_at_mut(length / WORDS_A_LEAF * LEAF);
         let (dead, rows) = rest.split_at_mut(length.div_ceil(64).min(rest.len()));
         let (leaves, _) = leaves.as_chunks_mut();
-        Inquest { rows, dead, leaves, row_count: 0, leaf_count: 0, passed: 0, strangers: 0 }
+        DeadTids { rows, dead, leaves, row_count: 0, leaf_count: 0, passed: 0, strangers: 0 }
     }
 
     /// Whether nothing is known of what comes next.
@@ -59,8 +59,8 @@ impl<'m> Inquest<'m> {
         if self.leaf_count == self.leaves.len() || first + page.entries() > self.rows.len() {
             return false;
         }
-        Purge::of(page, |_, tail| {
-            self.rows[self.row_count] = tail.place() << NUMBER | self.row_count as u64;
+        RemovalSet::of(page, |_, tid| {
+            self.rows[self.row_count] = tid.linear() << NUMBER | self.row_count as u64;
             self.row_count += 1;
             false
         });
@@ -70,18 +70,18 @@ impl<'m> Inquest<'m> {
     }
 
     /// Asks about all rows that were taken down.
-    fn ask(&mut self, is_dead: &mut dyn FnMut(Tail) -> bool) {
+    fn ask(&mut self, is_dead: &mut dyn FnMut(Tid) -> bool) {
         let rows = &mut self.rows[..self.row_count];
         rows.sort_unstable();
         for row in rows {
             let number = *row as usize % Self::MOST;
-            let answer = is_dead(Tail::at_place(*row >> NUMBER));
+            let answer = is_dead(Tid::from_linear(*row >> NUMBER));
             self.dead[number / 64] |= u64::from(answer) << (number % 64);
         }
     }
 
     /// The number of the first row of a leaf that is come to now, if it is as it was when its rows were taken down.
-    fn come_to(&mut self, block: Block, lsn: u64) -> Option<usize> {
+    fn visit(&mut self, block: Block, lsn: u64) -> Option<usize> {
         let ahead = &self.leaves[self.passed..self.leaf_count];
         let Some(skipped) = ahead.iter().take(MOST_STRANGERS).position(|leaf| leaf[0] == u64::from(block)) else {
             self.strangers += 1;
@@ -105,20 +105,20 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     pub(super) fn inquire(
         &self,
         first: Block,
-        inquest: &mut Inquest<'_>,
-        is_dead: &mut dyn FnMut(Tail) -> bool,
-        ahead: &mut dyn FnMut(Block, Block, &K::Kept),
+        dead_tids: &mut DeadTids<'_>,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+        ahead: &mut dyn FnMut(Block, Block, &K::OwnedKey),
     ) -> Result<()> {
-        inquest.clear();
+        dead_tids.clear();
         let (mut block, mut place) = (first, K::FIRST);
         loop {
             let pin = self.store.pin(block)?;
             self.store.lock(pin, Mode::Share);
             let page = self.page(pin)?;
             let is_leaf = page.level() == 0 && !page.is_deleted();
-            let more = is_leaf && inquest.add(block, self.store.lsn(pin), &page);
+            let more = is_leaf && dead_tids.add(block, self.store.lsn(pin), &page);
             let right = page.right();
-            K::keep(&mut place, page.high());
+            K::set_to_fence(&mut place, page.high());
             self.release(pin);
             if !more || !is_link(right) {
                 break;
@@ -127,7 +127,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             self.store.check_interrupts();
             block = right;
         }
-        inquest.ask(is_dead);
+        dead_tids.ask(is_dead);
         Ok(())
     }
 
@@ -136,15 +136,15 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         &self,
         pin: S::Pin,
         page: &Page<'_, K>,
-        inquest: &mut Inquest<'_>,
-        is_dead: &mut dyn FnMut(Tail) -> bool,
-    ) -> Purge {
-        match inquest.come_to(self.store.block(pin), self.store.lsn(pin)) {
+        dead_tids: &mut DeadTids<'_>,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+    ) -> RemovalSet {
+        match dead_tids.visit(self.store.block(pin), self.store.lsn(pin)) {
             Some(first) => {
                 let mut numbers = first..;
-                Purge::of(page, |_, _| numbers.next().is_some_and(|number| inquest.is_dead(number)))
+                RemovalSet::of(page, |_, _| numbers.next().is_some_and(|number| dead_tids.is_dead(number)))
             }
-            None => Purge::of(page, |_, tail| is_dead(tail)),
+            None => RemovalSet::of(page, |_, tid| is_dead(tid)),
         }
     }
 }

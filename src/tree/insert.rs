@@ -1,10 +1,10 @@
 //! Insertion, page splits and their repair.
 
-use super::{Grip, Seek, Tree};
-use crate::format::{Block, Error, Lane, NO_BLOCK, PageBytes, ROOT, Result, Tail, is_link};
+use super::{LockMode, Seek, Tree};
+use crate::format::{Block, Error, Lane, NO_BLOCK, PageBytes, ROOT, Result, Tid, is_link};
 use crate::keys::bytes::Stored;
 use crate::log::{Change, Edit};
-use crate::page::{Aim, Entry, Joined, KeySpace, Links, Long, Page, Plan, Thrift};
+use crate::page::{Aim, Bytes, Entry, Joined, KeySpace, Links, Page, Plan, Thrift};
 use crate::store::{Mode, PageStore};
 
 /// Percent of a page kept left when the last page of a level splits under an ascending load, in inner pages.
@@ -12,46 +12,46 @@ const INNER_FILL: usize = 90;
 
 /// How an entry is inserted.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct InsertOptions {
     /// The index's fill factor in percent: what an ascending load leaves in a leaf.
     pub fill: usize,
     /// The entry is another version of a row that has one with the same key, likely in the same leaf.
     pub adds_version: bool,
 }
 
-impl Manner {
+impl InsertOptions {
     /// An inner page's entry.
-    const INNER: Manner = Manner { fill: INNER_FILL, adds_version: false };
+    const INNER: InsertOptions = InsertOptions { fill: INNER_FILL, adds_version: false };
 
     /// A new row's entry.
-    pub fn filling(fill: usize) -> Manner {
-        Manner { fill, adds_version: false }
+    pub fn filling(fill: usize) -> InsertOptions {
+        InsertOptions { fill, adds_version: false }
     }
 }
 
 impl<S: PageStore, L: Lane> Tree<'_, S, L> {
     /// Inserts an entry. `fill` is the index's fill factor in percent: what an ascending load leaves in a leaf.
     /// Nothing is locked or pinned before or after.
-    pub fn insert(&self, lane: L, tail: Tail, fill: usize) -> Result<()> {
-        self.insert_entry(&Entry { key: lane, tail, child: NO_BLOCK }, Manner::filling(fill))
+    pub fn insert(&self, lane: L, tid: Tid, fill: usize) -> Result<()> {
+        self.insert_entry(&Entry { key: lane, tid, child: NO_BLOCK }, InsertOptions::filling(fill))
     }
 }
 
-impl<S: PageStore> Tree<'_, S, Long> {
+impl<S: PageStore> Tree<'_, S, Bytes> {
     /// Inserts an entry whose key has this normal part, and what it has behind that. `fill` as for exact lanes. Nothing
     /// is locked or pinned before or after.
-    pub fn insert_long(&self, normal: &[u8], extra: &[u8], tail: Tail, fill: usize) -> Result<()> {
-        let entry = Entry { key: Stored::whole(normal, extra), tail, child: NO_BLOCK };
-        self.insert_entry(&entry, Manner::filling(fill))
+    pub fn insert_long(&self, normal: &[u8], payload: &[u8], tid: Tid, fill: usize) -> Result<()> {
+        let entry = Entry { key: Stored::whole(normal, payload), tid, child: NO_BLOCK };
+        self.insert_entry(&entry, InsertOptions::filling(fill))
     }
 }
 
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Inserts an entry that is in one piece. Nothing is locked or pinned before or after.
-    pub fn insert_entry(&self, entry: &Entry<'_, K>, manner: Manner) -> Result<()> {
+    pub fn insert_entry(&self, entry: &Entry<'_, K>, options: InsertOptions) -> Result<()> {
         let leaf = self.writable_leaf(K::key_of(entry, self.order))?;
         self.store.note_insert(leaf);
-        self.insert_into(leaf, entry, None, manner)
+        self.insert_into(leaf, entry, None, options)
     }
 
     /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, if that is
@@ -72,8 +72,8 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// The page of `level` whose fences contain `key`, exclusively locked, its split finished.
     pub(super) fn writable_page(&self, key: K::Key<'_>, level: u8) -> Result<S::Pin> {
         loop {
-            let (seek, grip) = (Seek::At(key), Grip::Exclusive);
-            let pin = if level == 0 { self.find_leaf(seek, grip) } else { self.descend(seek, level, grip) }?;
+            let (seek, mode) = (Seek::At(key), LockMode::Exclusive);
+            let pin = if level == 0 { self.find_leaf(seek, mode) } else { self.descend(seek, level, mode) }?;
             if !self.page(pin)?.is_incomplete() {
                 return Ok(pin);
             }
@@ -88,7 +88,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         mut pin: S::Pin,
         entry: &Entry<'_, K>,
         below: Option<S::Pin>,
-        manner: Manner,
+        options: InsertOptions,
     ) -> Result<()> {
         let key = K::key_of(entry, self.order);
         loop {
@@ -103,11 +103,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 }
                 return Ok(());
             }
-            if self.makes_room(pin, entry, manner)? {
+            if self.makes_room(pin, entry, options)? {
                 continue;
             }
             if self.store.block(pin) != ROOT {
-                return self.split(pin, entry, below, manner.fill);
+                return self.split(pin, entry, below, options.fill);
             }
             self.grow_root(pin)?;
             pin = self.writable_page(key, level)?;
@@ -120,14 +120,14 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
 
     /// Whether a page, exclusively locked, has room for an entry without being split. Its dead entries are removed and it
     /// is repacked if it takes that.
-    pub(super) fn makes_room(&self, pin: S::Pin, entry: &Entry<'_, K>, manner: Manner) -> Result<bool> {
+    pub(super) fn makes_room(&self, pin: S::Pin, entry: &Entry<'_, K>, options: InsertOptions) -> Result<bool> {
         let look = |thrift| self.page(pin).map(|page| page.plan(K::key_of(entry, self.order), entry, thrift));
         let has_room = |plan: &Plan| !matches!(plan, Plan::Repack { .. } | Plan::Full);
         let mut plan = look(Thrift::Usual)?;
         if !has_room(&plan) && self.remove_marked(pin)? {
             plan = look(Thrift::Tight)?;
         }
-        if matches!(plan, Plan::Full) && manner.adds_version && self.remove_versions(pin)? {
+        if matches!(plan, Plan::Full) && options.adds_version && self.remove_versions(pin)? {
             plan = look(Thrift::Tight)?;
         }
         if let Plan::Repack { cell } = plan {
@@ -220,7 +220,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let left_links = Links { level, left: page.left(), right: new_block, low: page.low(), high: middle };
         let right_links = Links { level, left: block, right: page.right(), low: middle, high: page.high() };
         let stay = keep - usize::from(before < keep);
-        let rest = K::rest(&page, self.geometry, &right_links, stay).and_then(|mut rest| {
+        let rest = K::right_half(&page, self.geometry, &right_links, stay).and_then(|mut rest| {
             let mut change = Change::new(());
             let is_done = before < keep || self.plan_in(&rest, key, entry, &mut change) && change.redo(0, &mut rest);
             is_done.then_some(rest)
@@ -294,14 +294,14 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let page = self.page(left)?;
         let (right, level) = (page.right(), page.level() + 1);
         let mut high = K::FIRST;
-        K::keep(&mut high, page.high());
+        K::set_to_fence(&mut high, page.high());
         if !is_link(right) {
             return Err(Error::Corrupt {
                 block: self.store.block(left),
                 what: "last page of its level has been split",
             });
         }
-        let key = K::lend(&high, self.order);
+        let key = K::borrow(&high, self.order);
         let parent = self.writable_page(key, level)?;
         let above = self.page(parent)?;
         if above.entry(above.lower_bound(key)).is_some_and(|entry| K::is_fence(&entry, K::fence_of(&high))) {
@@ -310,7 +310,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             self.release(left);
             return Ok(());
         }
-        self.insert_into(parent, &K::downlink(&high, right), Some(left), Manner::INNER)
+        self.insert_into(parent, &K::downlink(&high, right), Some(left), InsertOptions::INNER)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Bulk load: sorted entries become packed pages, bottom up (paper §3.1.2, at page granularity).
 
-use crate::format::{Block, Geometry, Key, Lane, MAX_PAGE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tail};
-use crate::keys::bytes::{HEAD, Kept, MOST_PARTS, Stored};
-use crate::page::{Entry, Filling, KeySpace, Links, Long, repeats};
+use crate::format::{Block, Geometry, Key, Lane, MAX_PAGE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid};
+use crate::keys::bytes::{HEAD, MOST_PARTS, OwnedKey, Stored};
+use crate::page::{Bytes, Entry, Filling, KeySpace, Links, repeats};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
 const MOST_LEVELS: usize = 16;
@@ -18,7 +18,7 @@ pub trait Loadable: KeySpace {
 /// The entries of a page being filled: plain memory.
 pub trait Batch<K: KeySpace> {
     /// Adds an entry, if a page that begins at `low` and is filled to `fill` percent has room for it.
-    fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &K::Kept, entry: &Entry<'_, K>) -> bool;
+    fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &K::OwnedKey, entry: &Entry<'_, K>) -> bool;
     /// How many there are.
     fn len(&self) -> usize;
     /// Whether there are none.
@@ -28,9 +28,16 @@ pub trait Batch<K: KeySpace> {
     /// The entry at an index.
     fn entry(&self, index: usize) -> Entry<'_, K>;
     /// Becomes the fence between two neighbours of a level, of which the first ends this page.
-    fn set_fence(&self, fence: &mut K::Kept, level: u8, last: &Entry<'_, K>, next: &Entry<'_, K>, order: K::Order<'_>);
+    fn set_fence(
+        &self,
+        fence: &mut K::OwnedKey,
+        level: u8,
+        last: &Entry<'_, K>,
+        next: &Entry<'_, K>,
+        order: K::Order<'_>,
+    );
     /// Forgets the first entries. The others' page begins at `low`.
-    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &K::Kept);
+    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &K::OwnedKey);
 }
 
 /// Where a loader's pages go.
@@ -53,7 +60,7 @@ impl<F: FnMut(Block, &PageBytes)> Pages for F {
 /// One level's page being filled.
 struct Level<K: Loadable> {
     batch: K::Batch,
-    low: K::Kept,
+    low: K::OwnedKey,
     /// The page before the one being filled, and this one's block once it is known that the level has several pages.
     left: Block,
     block: Block,
@@ -64,7 +71,7 @@ impl<K: Loadable> Level<K> {
     ///
     /// # Safety
     /// Zeroed memory.
-    unsafe fn begin(level: *mut Level<K>, low: &K::Kept, block: Block) {
+    unsafe fn begin(level: *mut Level<K>, low: &K::OwnedKey, block: Block) {
         // SAFETY: all-zero bytes are batches and numbers; the whole is too large to be moved on some stacks.
         unsafe {
             (&raw mut (*level).low).write(*low);
@@ -95,13 +102,20 @@ impl<K: Loadable> Level<K> {
         };
         let (page, count) = (1..=count).rev().find_map(page_of).expect("an entry and two fences fit a page");
         (self.left, self.block) = (self.block, right);
-        K::assign(&mut self.low, &fence);
+        K::copy(&mut self.low, &fence);
         self.batch.drop_front(geometry, at as u8, count, &self.low);
         page
     }
 
     /// A page of the first `count` entries collected, if they fit.
-    fn page(&self, at: usize, geometry: &Geometry, count: usize, right: Block, high: &K::Kept) -> Option<PageBytes> {
+    fn page(
+        &self,
+        at: usize,
+        geometry: &Geometry,
+        count: usize,
+        right: Block,
+        high: &K::OwnedKey,
+    ) -> Option<PageBytes> {
         let (low, high) = (K::fence_of(&self.low), K::fence_of(high));
         let links = Links { level: at as u8, left: self.left, right, low, high };
         K::build(geometry, &links, count, (0..count).map(|index| self.batch.entry(index)))
@@ -147,7 +161,7 @@ impl<K: Loadable> Loader<K> {
         self.add_to(0, geometry, order, entry, pages);
     }
 
-    /// Adds the next leaf, given by its downlink, of a tree whose leaves are [written already](Leaves): all of them, two at
+    /// Adds the next leaf, given by its downlink, of a tree whose leaves are [written already](LeafWriter): all of them, two at
     /// least. Other pages get the numbers from `next_block` on.
     pub fn add_leaf(
         &mut self,
@@ -239,20 +253,20 @@ pub trait PartPages<K: Loadable> {
     fn take(&mut self) -> Block;
 
     /// Writes a leaf that begins at `low`.
-    fn write(&mut self, block: Block, low: &K::Kept, page: &PageBytes);
+    fn write(&mut self, block: Block, low: &K::OwnedKey, page: &PageBytes);
 }
 
 /// Writes the leaves of a part of a tree from entries that come in order: all there are between two places. The other
 /// leaves are written elsewhere, perhaps at the same time, and the levels above when it is known which leaves there are.
 /// Plain memory, which lives where the caller says.
-pub struct Leaves<K: Loadable> {
+pub struct LeafWriter<K: Loadable> {
     level: Level<K>,
     fill: usize,
 }
 
-impl<K: Loadable> Leaves<K> {
+impl<K: Loadable> LeafWriter<K> {
     /// Makes in `memory` what writes the leaves from `low` on, the first one to `block`, filling them to `fill` percent.
-    pub fn init(memory: &mut core::mem::MaybeUninit<Self>, fill: usize, low: &K::Kept, block: Block) {
+    pub fn init(memory: &mut core::mem::MaybeUninit<Self>, fill: usize, low: &K::OwnedKey, block: Block) {
         let leaves = memory.as_mut_ptr();
         // SAFETY: all-zero bytes are a batch, keys and numbers; no value is read or moved.
         unsafe {
@@ -294,7 +308,7 @@ impl<K: Loadable> Leaves<K> {
         &mut self,
         geometry: &Geometry,
         order: K::Order<'_>,
-        (high, right): (&K::Kept, Block),
+        (high, right): (&K::OwnedKey, Block),
         pages: &mut impl PartPages<K>,
     ) -> Block {
         loop {
@@ -310,7 +324,7 @@ impl<K: Loadable> Leaves<K> {
 
 /// Entries of exact lanes.
 pub struct ExactBatch<L> {
-    entries: [(L, Tail, Block); MAX_PAGE_ENTRIES],
+    entries: [(L, Tid, Block); MAX_PAGE_ENTRIES],
     count: usize,
     filling: Filling,
 }
@@ -326,7 +340,7 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
         filling.push(layout, self.count > 0 && self.entries[self.count - 1].0 == entry.key);
         let has_room = self.count < 2 || filling.fits(layout, 0, fill);
         if has_room {
-            self.entries[self.count] = (entry.key, entry.tail, entry.child);
+            self.entries[self.count] = (entry.key, entry.tid, entry.child);
             (self.count, self.filling) = (self.count + 1, filling);
         }
         has_room
@@ -337,8 +351,8 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
     }
 
     fn entry(&self, index: usize) -> Entry<'_, L> {
-        let (key, tail, child) = self.entries[index];
-        Entry { key, tail, child }
+        let (key, tid, child) = self.entries[index];
+        Entry { key, tid, child }
     }
 
     fn set_fence(&self, fence: &mut Key<L>, level: u8, last: &Entry<'_, L>, next: &Entry<'_, L>, (): ()) {
@@ -357,7 +371,7 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
 const ARENA: usize = 8 * PAGE_SIZE;
 
 /// Entries whose keys are byte strings.
-pub struct LongBatch {
+pub struct BytesBatch {
     records: [Record; MAX_PAGE_ENTRIES],
     count: usize,
     used: usize,
@@ -372,52 +386,52 @@ pub struct LongBatch {
 struct Record {
     at: u32,
     normal: u16,
-    extra: u16,
+    payload: u16,
     child: Block,
-    tail: Tail,
+    tid: Tid,
 }
 
-impl Loadable for Long {
-    type Batch = LongBatch;
+impl Loadable for Bytes {
+    type Batch = BytesBatch;
 }
 
-impl LongBatch {
+impl BytesBatch {
     /// What cells take under a prefix.
     fn cells_under(&self, geometry: &Geometry, level: u8, prefix: usize) -> usize {
         let mut sum = 0;
         let mut previous = u32::MAX;
         for record in &self.records[..self.count] {
             if record.at != previous {
-                sum += cell_size(geometry, level, prefix, record.normal as usize, record.extra as usize);
+                sum += cell_size(geometry, level, prefix, record.normal as usize, record.payload as usize);
                 previous = record.at;
             }
         }
         sum
     }
 
-    fn is_repeated(&self, entry: &Entry<'_, Long>) -> bool {
+    fn is_repeated(&self, entry: &Entry<'_, Bytes>) -> bool {
         self.count > 0 && self.entry(self.count - 1).key.is_same(&entry.key)
     }
 }
 
-fn cell_size(geometry: &Geometry, level: u8, prefix: usize, normal: usize, extra: usize) -> usize {
-    geometry.layout(level).cell_size(normal.saturating_sub(prefix + HEAD), extra)
+fn cell_size(geometry: &Geometry, level: u8, prefix: usize, normal: usize, payload: usize) -> usize {
+    geometry.layout(level).cell_size(normal.saturating_sub(prefix + HEAD), payload)
 }
 
-impl Batch<Long> for LongBatch {
-    fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &Kept, entry: &Entry<'_, Long>) -> bool {
+impl Batch<Bytes> for BytesBatch {
+    fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &OwnedKey, entry: &Entry<'_, Bytes>) -> bool {
         let layout = geometry.layout(level);
-        let (normal, extra) = (entry.key.normal_length(), entry.key.extra.len());
+        let (normal, payload) = (entry.key.normal_length(), entry.key.payload.len());
         let common = common(level, low, entry);
         let low = low.stored();
         let prefix = if self.count == 0 { common } else { common.min(self.prefix) };
         let repeated = self.is_repeated(entry);
         let before = if prefix == self.prefix { self.cells } else { self.cells_under(geometry, level, prefix) };
-        let own = if repeated { 0 } else { cell_size(geometry, level, prefix, normal, extra) };
+        let own = if repeated { 0 } else { cell_size(geometry, level, prefix, normal, payload) };
         let last = self.count.checked_sub(1).map_or(0, |last| self.records[last].normal as usize);
         let fences =
-            layout.cell_size(low.normal_length(), low.extra.len()) + layout.cell_size(normal.max(last) + 1, extra);
-        let needed = if repeated { 0 } else { normal + extra };
+            layout.cell_size(low.normal_length(), low.payload.len()) + layout.cell_size(normal.max(last) + 1, payload);
+        let needed = if repeated { 0 } else { normal + payload };
         let mut filling = self.filling;
         filling.push(layout, repeated);
         // Two always fit, or there would be no end of levels.
@@ -429,10 +443,10 @@ impl Batch<Long> for LongBatch {
         if !repeated {
             let room = &mut self.arena[self.used..self.used + needed];
             entry.key.copy_from(0, &mut room[..normal]);
-            room[normal..].copy_from_slice(entry.key.extra);
+            room[normal..].copy_from_slice(entry.key.payload);
         }
         self.records[self.count] =
-            Record { at, normal: normal as u16, extra: extra as u16, child: entry.child, tail: entry.tail };
+            Record { at, normal: normal as u16, payload: payload as u16, child: entry.child, tid: entry.tid };
         (self.count, self.used) = (self.count + 1, self.used + needed);
         (self.prefix, self.cells, self.filling) = (prefix, before + own, filling);
         true
@@ -442,28 +456,28 @@ impl Batch<Long> for LongBatch {
         self.count
     }
 
-    fn entry(&self, index: usize) -> Entry<'_, Long> {
-        let Record { at, normal, extra, child, tail } = self.records[index];
+    fn entry(&self, index: usize) -> Entry<'_, Bytes> {
+        let Record { at, normal, payload, child, tid } = self.records[index];
         let (key, rest) = self.arena[at as usize..].split_at(normal as usize);
-        Entry { key: Stored::whole(key, &rest[..extra as usize]), tail, child }
+        Entry { key: Stored::whole(key, &rest[..payload as usize]), tid, child }
     }
 
     fn set_fence(
         &self,
-        fence: &mut Kept,
+        fence: &mut OwnedKey,
         level: u8,
-        last: &Entry<'_, Long>,
-        next: &Entry<'_, Long>,
-        order: <Long as KeySpace>::Order<'_>,
+        last: &Entry<'_, Bytes>,
+        next: &Entry<'_, Bytes>,
+        order: <Bytes as KeySpace>::Order<'_>,
     ) {
         if level == 0 {
-            Long::keep_load_fence(fence, last, next, self.prefix, order);
+            Bytes::keep_load_fence(fence, last, next, self.prefix, order);
         } else {
-            fence.keep(&next.key, next.key.extra.len(), next.tail);
+            fence.keep(&next.key, next.key.payload.len(), next.tid);
         }
     }
 
-    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &Kept) {
+    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &OwnedKey) {
         self.records.copy_within(count..self.count, 0);
         self.count -= count;
         let start = if self.count == 0 { self.used } else { self.records[0].at as usize };
@@ -482,7 +496,7 @@ impl Batch<Long> for LongBatch {
 
 /// How much an entry has in common with its page's low fence. Nothing in an inner page: its upper fence is a key that is
 /// not known yet, and need not share anything.
-fn common(level: u8, low: &Kept, entry: &Entry<'_, Long>) -> usize {
+fn common(level: u8, low: &OwnedKey, entry: &Entry<'_, Bytes>) -> usize {
     let low = low.stored();
     if level == 0 { low.common(&entry.key).min(low.normal_length()) } else { 0 }
 }

@@ -14,9 +14,9 @@ mod truncate;
 mod unique;
 mod vacuum;
 
-pub use dead_tids::Inquest;
-pub use insert::Manner;
-pub use truncate::FileTail;
+pub use dead_tids::DeadTids;
+pub use insert::InsertOptions;
+pub use truncate::FileEnd;
 pub use unique::Verdict;
 pub use vacuum::VacuumStats;
 
@@ -57,7 +57,7 @@ impl<K: KeySpace> Copy for Seek<'_, K> {}
 
 /// How the target page is locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Grip {
+pub(crate) enum LockMode {
     Share,
     Exclusive,
     /// Exclusive, with no other pin on the page.
@@ -169,18 +169,18 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
 
     /// The leaf whose fences contain `key`, pinned and share-locked.
     pub fn leaf_for(&self, key: K::Key<'_>) -> Result<S::Pin> {
-        self.find_leaf(Seek::At(key), Grip::Share)
+        self.find_leaf(Seek::At(key), LockMode::Share)
     }
 
     /// The leaf that holds the keys just before `key`, pinned and share-locked.
     pub fn leaf_before(&self, key: K::Key<'_>) -> Result<S::Pin> {
-        self.find_leaf(Seek::Before(key), Grip::Share)
+        self.find_leaf(Seek::Before(key), LockMode::Share)
     }
 
     /// `hint`, if it is the leaf whose fences contain `key`, or a page right of it that is; else by descent. Pinned and
     /// share-locked.
     pub fn leaf_for_via(&self, hint: Block, key: K::Key<'_>) -> Result<S::Pin> {
-        match self.arrive(hint, Seek::At(key), 0, Grip::Share)? {
+        match self.arrive(hint, Seek::At(key), 0, LockMode::Share)? {
             Ok(pin) => Ok(pin),
             Err(_) => self.leaf_for(key),
         }
@@ -189,7 +189,7 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
     /// `hint`, if it is the leaf that holds the keys just before `key`, or a page right of it that is; else by descent.
     /// Pinned and share-locked.
     pub fn leaf_before_via(&self, hint: Block, key: K::Key<'_>) -> Result<S::Pin> {
-        match self.arrive(hint, Seek::Before(key), 0, Grip::Share)? {
+        match self.arrive(hint, Seek::Before(key), 0, LockMode::Share)? {
             Ok(pin) => Ok(pin),
             Err(_) => self.leaf_before(key),
         }
@@ -207,14 +207,14 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
 
     fn leaf_parent(&self, seek: Seek<'_, K>) -> Result<Option<S::Pin>> {
         // A root that is no leaf never becomes one again.
-        if self.root_level()? == 0 { Ok(None) } else { self.descend(seek, 1, Grip::Share).map(Some) }
+        if self.root_level()? == 0 { Ok(None) } else { self.descend(seek, 1, LockMode::Share).map(Some) }
     }
 
-    fn grip(&self, pin: S::Pin, grip: Grip) {
-        match grip {
-            Grip::Share => self.store.lock(pin, Mode::Share),
-            Grip::Exclusive => self.store.lock(pin, Mode::Exclusive),
-            Grip::Cleanup => self.store.lock_cleanup(pin),
+    fn mode(&self, pin: S::Pin, mode: LockMode) {
+        match mode {
+            LockMode::Share => self.store.lock(pin, Mode::Share),
+            LockMode::Exclusive => self.store.lock(pin, Mode::Exclusive),
+            LockMode::Cleanup => self.store.lock_cleanup(pin),
         }
     }
 
@@ -226,13 +226,13 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         mut block: Block,
         seek: Seek<'_, K>,
         level: u8,
-        grip: Grip,
+        mode: LockMode,
     ) -> Result<core::result::Result<S::Pin, (Block, u64)>> {
         let mut hops = 0;
         loop {
             let pin = self.store.pin(block)?;
             self.ask_for(pin, level);
-            self.grip(pin, grip);
+            self.mode(pin, mode);
             let page = self.page(pin)?;
             match seek.arrival(&page, level) {
                 Arrival::Here => return Ok(Ok(pin)),
@@ -251,16 +251,16 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         }
     }
 
-    /// The leaf looked for, pinned and locked as `grip` says: where it was seen before, if it still is there, else by
+    /// The leaf looked for, pinned and locked as `mode` says: where it was seen before, if it still is there, else by
     /// descent.
     #[inline]
-    fn find_leaf(&self, seek: Seek<'_, K>, grip: Grip) -> Result<S::Pin> {
+    fn find_leaf(&self, seek: Seek<'_, K>, mode: LockMode) -> Result<S::Pin> {
         let seen = self.store.seen_leaf(seek.mark());
         if let Some(seen) = &seen {
             // What is known of a page that is not pinned suffices for that.
             self.ask_for(seen.pin, 0);
             if let Some(pin) = self.store.pin_seen(seen)? {
-                self.grip(pin, grip);
+                self.mode(pin, mode);
                 if self.as_likely_leaf(pin, seek).is_some() {
                     if pin != seen.pin {
                         self.store.note_leaf(pin, Some((seen.from, None)), None);
@@ -270,7 +270,7 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
                 self.release(pin);
             }
         }
-        self.find_unseen_leaf(seek, grip, seen.as_ref())
+        self.find_unseen_leaf(seek, mode, seen.as_ref())
     }
 
     /// A locked page that is likely the leaf looked for, if it is. However near the right page may be, it is not looked for
@@ -284,9 +284,9 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
     /// The same by descent, noting where the leaf is. What was seen before was not it. That its parent says so, too, is as
     /// much as a descent knows: a leaf with damaged fences is not to be taken for others.
     #[cold]
-    fn find_unseen_leaf(&self, seek: Seek<'_, K>, grip: Grip, stale: Option<&Seen<S::Pin>>) -> Result<S::Pin> {
+    fn find_unseen_leaf(&self, seek: Seek<'_, K>, mode: LockMode, stale: Option<&Seen<S::Pin>>) -> Result<S::Pin> {
         let mut below = None;
-        let pin = self.descend_past(seek, 0, grip, &mut |parent, place| below = self.child_marks(parent, place))?;
+        let pin = self.descend_past(seek, 0, mode, &mut |parent, place| below = self.child_marks(parent, place))?;
         let marks = below.filter(|(child, ..)| *child == self.store.block(pin)).map(|(_, from, to)| (from, to));
         if marks.is_some() || stale.is_some() {
             self.store.note_leaf(pin, marks, stale);
@@ -299,7 +299,7 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
     fn child_marks(&self, parent: &Page<'_, K>, place: Position) -> Option<(Block, u64, Option<u64>)> {
         let mark = |entry| {
             let mut key = K::fresh();
-            K::keep_key(&mut key, &entry, self.order)?;
+            K::set_to_key(&mut key, &entry, self.order)?;
             Some(K::mark_of(K::fence_of(&key)))
         };
         let entry = parent.entry(place)?;
@@ -320,10 +320,10 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         self.store.prefetch(pin, self.geometry.back());
     }
 
-    /// The page looked for on `level`, pinned and locked as `grip` says. Nothing else is locked on return; the caller
+    /// The page looked for on `level`, pinned and locked as `mode` says. Nothing else is locked on return; the caller
     /// may hold locks on lower levels (and then asks for no cleanup lock).
-    fn descend(&self, seek: Seek<'_, K>, level: u8, grip: Grip) -> Result<S::Pin> {
-        self.descend_past(seek, level, grip, &mut |_, _| {})
+    fn descend(&self, seek: Seek<'_, K>, level: u8, mode: LockMode) -> Result<S::Pin> {
+        self.descend_past(seek, level, mode, &mut |_, _| {})
     }
 
     /// The same; `past` is told each page on the way and where in it the way goes on, while the page is locked.
@@ -331,12 +331,12 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         &self,
         seek: Seek<'_, K>,
         level: u8,
-        grip: Grip,
+        mode: LockMode,
         past: &mut impl FnMut(&Page<'_, K>, Position),
     ) -> Result<S::Pin> {
         let mut before = None;
         loop {
-            match self.try_descend(seek, level, grip, past)? {
+            match self.try_descend(seek, level, mode, past)? {
                 Ok(pin) => return Ok(pin),
                 // The same two pages, unchanged, contradict each other twice: no concurrent change explains that.
                 Err(misstep) if before == Some(misstep) => {
@@ -355,10 +355,10 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         &self,
         seek: Seek<'_, K>,
         level: u8,
-        grip: Grip,
+        mode: LockMode,
         past: &mut impl FnMut(&Page<'_, K>, Position),
     ) -> Result<core::result::Result<S::Pin, Misstep>> {
-        let mut parent = self.lock_root(level, grip)?;
+        let mut parent = self.lock_root(level, mode)?;
         loop {
             let page = self.page(parent)?;
             let block = self.store.block(parent);
@@ -383,8 +383,8 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
             let Some(child) = child else {
                 return Err(Error::Corrupt { block, what: "inner page has no child for a key between its fences" });
             };
-            let child_grip = if next_level == level { grip } else { Grip::Share };
-            match self.arrive(child, seek, next_level, child_grip)? {
+            let child_mode = if next_level == level { mode } else { LockMode::Share };
+            match self.arrive(child, seek, next_level, child_mode)? {
                 Ok(pin) if next_level == level => return Ok(Ok(pin)),
                 Ok(pin) => parent = pin,
                 Err((child, child_lsn)) => {
@@ -394,13 +394,13 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         }
     }
 
-    /// The root, locked as `grip` says if it is on `level`, else shared.
-    fn lock_root(&self, level: u8, grip: Grip) -> Result<S::Pin> {
+    /// The root, locked as `mode` says if it is on `level`, else shared.
+    fn lock_root(&self, level: u8, mode: LockMode) -> Result<S::Pin> {
         let root = self.store.pin(ROOT)?;
         self.store.lock(root, Mode::Share);
-        if grip != Grip::Share && self.page(root)?.level() == level {
+        if mode != LockMode::Share && self.page(root)?.level() == level {
             self.store.unlock(root);
-            self.grip(root, grip);
+            self.mode(root, mode);
             if self.page(root)?.level() != level {
                 // It grew in between.
                 self.store.unlock(root);

@@ -1,7 +1,7 @@
 //! Removal of entries whose rows are gone: those that VACUUM names, and those found when an insertion needs their room.
 
 use super::Tree;
-use crate::format::{MAX_PAGE_ENTRIES, MAX_PAGE_NODES, Position, Result, Tail};
+use crate::format::{MAX_PAGE_ENTRIES, MAX_PAGE_NODES, Position, Result, Tid};
 use crate::log::{Change, Edit};
 use crate::page::{KeySpace, Page};
 use crate::store::{PageStore, Search, Suspect};
@@ -10,33 +10,33 @@ use crate::store::{PageStore, Search, Suspect};
 const WORTHWHILE: usize = 24;
 
 /// A set of a page's entries to remove: nodes in descending order, a bit per slot.
-pub(super) struct Purge {
+pub(super) struct RemovalSet {
     nodes: [(u8, u64); MAX_PAGE_NODES],
     count: usize,
 }
 
-impl Purge {
+impl RemovalSet {
     /// The entries of a page that are to be removed.
-    pub(super) fn of<K: KeySpace>(page: &Page<'_, K>, mut is_dead: impl FnMut(Position, Tail) -> bool) -> Purge {
-        let mut purge = Purge { nodes: [(0, 0); MAX_PAGE_NODES], count: 0 };
+    pub(super) fn of<K: KeySpace>(page: &Page<'_, K>, mut is_dead: impl FnMut(Position, Tid) -> bool) -> RemovalSet {
+        let mut removal = RemovalSet { nodes: [(0, 0); MAX_PAGE_NODES], count: 0 };
         for number in (0..page.nodes()).rev() {
             let node = page.node(number);
             let mut bit = |slot: usize| {
                 let place = Position { node: number as u8, slot: slot as u8 };
-                u64::from(is_dead(place, node.tail(slot))) << slot
+                u64::from(is_dead(place, node.tid(slot))) << slot
             };
             let mask = (0..node.len()).fold(0, |mask, slot| mask | bit(slot));
             if mask != 0 {
-                purge.nodes[purge.count] = (number as u8, mask);
-                purge.count += 1;
+                removal.nodes[removal.count] = (number as u8, mask);
+                removal.count += 1;
             }
         }
-        purge
+        removal
     }
 
     /// The edit that removes them.
     pub(super) fn edit(&self) -> Edit<'_> {
-        Edit::Purge(&self.nodes[..self.count])
+        Edit::RemoveSet(&self.nodes[..self.count])
     }
 
     /// How many there are.
@@ -57,7 +57,7 @@ struct Suspects {
 
 impl Suspects {
     fn of<K: KeySpace>(page: &Page<'_, K>, may_be_dead: impl Fn(&Suspect) -> bool) -> Suspects {
-        let nobody = Suspect { place: Position::FIRST, tail: Tail::MIN, has_twin: false, is_dead: false };
+        let nobody = Suspect { place: Position::FIRST, tid: Tid::MIN, has_twin: false, is_dead: false };
         let mut suspects = Suspects { all: [nobody; MAX_PAGE_ENTRIES], count: 0 };
         let mut before = None;
         for number in 0..page.nodes() {
@@ -67,7 +67,7 @@ impl Suspects {
                 let has_twin = before.is_some_and(|before| K::same_key(&before, &key));
                 before = Some(key);
                 let place = Position { node: number as u8, slot: slot as u8 };
-                suspects.add(Suspect { place, tail: node.tail(slot), has_twin, is_dead: false }, &may_be_dead);
+                suspects.add(Suspect { place, tid: node.tid(slot), has_twin, is_dead: false }, &may_be_dead);
             }
         }
         suspects
@@ -103,13 +103,13 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         }
         let mut rows = [0; MAX_PAGE_ENTRIES];
         let mut count = 0;
-        for (row, tail) in rows.iter_mut().zip(tails(&page).filter(|tail| tail.dead())) {
-            *row = tail.block();
+        for (row, tid) in rows.iter_mut().zip(tids(&page).filter(|tid| tid.dead())) {
+            *row = tid.block();
             count += 1;
         }
         let rows = &mut rows[..count];
         rows.sort_unstable();
-        let suspects = Suspects::of(&page, |suspect| rows.binary_search(&suspect.tail.block()).is_ok());
+        let suspects = Suspects::of(&page, |suspect| rows.binary_search(&suspect.tid.block()).is_ok());
         self.remove_dead(pin, suspects, Search::Marked)
     }
 
@@ -129,11 +129,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let Some(horizon) = self.store.find_dead(pin, suspects.all(), search) else {
             return Ok(false);
         };
-        let purge = Purge::of(&self.page(pin)?, |place, _| suspects.is_dead(place));
-        if !purge.is_empty() {
-            self.store.commit(&Change::new(pin).edit(Edit::Conflict(horizon)).edit(purge.edit()));
+        let removal = RemovalSet::of(&self.page(pin)?, |place, _| suspects.is_dead(place));
+        if !removal.is_empty() {
+            self.store.commit(&Change::new(pin).edit(Edit::Conflict(horizon)).edit(removal.edit()));
         }
-        Ok(!purge.is_empty())
+        Ok(!removal.is_empty())
     }
 }
 
@@ -141,13 +141,13 @@ fn is_leaf<K: KeySpace>(page: &Page<'_, K>) -> bool {
     page.level() == 0
 }
 
-fn tails<K: KeySpace>(page: &Page<'_, K>) -> impl Iterator<Item = Tail> {
+fn tids<K: KeySpace>(page: &Page<'_, K>) -> impl Iterator<Item = Tid> {
     (0..page.nodes()).flat_map(move |number| {
         let node = page.node(number);
-        (0..node.len()).map(move |slot| node.tail(slot))
+        (0..node.len()).map(move |slot| node.tid(slot))
     })
 }
 
 fn has_marked<K: KeySpace>(page: &Page<'_, K>) -> bool {
-    tails(page).any(|tail| tail.dead())
+    tids(page).any(|tid| tid.dead())
 }

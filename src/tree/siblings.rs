@@ -12,14 +12,14 @@ struct End<K: KeySpace> {
     lsn: u64,
     is_live: bool,
     link: Block,
-    fence: K::Kept,
+    fence: K::OwnedKey,
 }
 
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// An error if one of two leaves says that the other is its neighbour, and that one does not, or not with the same
     /// fence. Nothing is locked or pinned before or after, nor both of the pages at once: what was seen twice with nothing
     /// changed in between was there at one moment.
-    pub(crate) fn check_joint(&self, left: Block, right: Block) -> Result<()> {
+    pub(crate) fn check_siblings(&self, left: Block, right: Block) -> Result<()> {
         let mut before = None;
         loop {
             let (a, b) = (self.end(left, Side::High)?, self.end(right, Side::Low)?);
@@ -46,7 +46,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let link = if side == Side::Low { page.left() } else { page.right() };
         let is_live = page.level() == 0 && !page.is_deleted();
         let mut end = End { lsn: self.store.lsn(pin), is_live, link, fence: K::FIRST };
-        K::keep(&mut end.fence, K::fence(&page, side));
+        K::set_to_fence(&mut end.fence, K::fence(&page, side));
         self.release(pin);
         Ok(end)
     }

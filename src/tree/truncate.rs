@@ -1,6 +1,6 @@
 //! The end of the file: free pages there can be given back, once the pages that end the tree's levels are out of their way.
 
-use super::{Grip, Seek, Tree};
+use super::{LockMode, Seek, Tree};
 use crate::format::{Block, ROOT, Result, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{self, KeySpace};
@@ -8,16 +8,16 @@ use crate::store::{Mode, PageStore};
 
 /// The end of the file: free pages, and such as can be moved.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FileTail {
+pub struct FileEnd {
     /// All of its pages.
     pages: Block,
     /// Those that are the last of their levels, last first. They are never deleted: nobody is right of them who could take
     /// over their keys.
-    last: [Block; FileTail::MOST_KEPT],
+    last: [Block; FileEnd::MOST_KEPT],
     last_count: usize,
 }
 
-impl FileTail {
+impl FileEnd {
     /// Most pages of it that may be in use, one of each level: a tree has fewer.
     pub const MOST_KEPT: usize = 16;
 
@@ -38,8 +38,8 @@ impl FileTail {
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Looks at the file from its end, at so many pages at most, as far as what is in use there can likely be moved; `goes_on` is asked before each. Nothing is locked or pinned
     /// before or after.
-    pub fn tail(&self, most: Block, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<FileTail> {
-        let mut tail = FileTail::default();
+    pub fn tid(&self, most: Block, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<FileEnd> {
+        let mut tid = FileEnd::default();
         for block in (ROOT + 1..self.store.block_count()).rev().take(most as usize) {
             if !goes_on(block) {
                 break;
@@ -50,12 +50,12 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             let last = self.page(pin).ok().filter(|page| !is_free && !is_link(page.right()));
             let left = last.map(|page| page.left());
             self.release(pin);
-            if !(is_free || left.is_some_and(|left| self.is_whole(left) && tail.keep(block))) {
+            if !(is_free || left.is_some_and(|left| self.is_whole(left) && tid.keep(block))) {
                 break;
             }
-            tail.pages += 1;
+            tid.pages += 1;
         }
-        Ok(tail)
+        Ok(tid)
     }
 
     /// Whether a page, if there is one, has no split to be finished.
@@ -70,11 +70,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         is_whole
     }
 
-    /// Moves what is in use in the tail to where that begins, and says how many pages the file needs then. Nobody else is in
+    /// Moves what is in use in the TID to where that begins, and says how many pages the file needs then. Nobody else is in
     /// the tree, nor will anybody find what a page that was moved left behind. Nothing is locked or pinned before or after.
-    pub fn pack_tail(&self, tail: &FileTail) -> Result<Block> {
-        let mut end = self.store.block_count() - tail.pages;
-        let last = &tail.last[..tail.last_count];
+    pub fn pack_file_end(&self, tid: &FileEnd) -> Result<Block> {
+        let mut end = self.store.block_count() - tid.pages;
+        let last = &tid.last[..tid.last_count];
         for &block in last.iter().rev() {
             if block != end && !self.move_last(block, end)? {
                 // What lies behind this one has not been moved either.
@@ -86,7 +86,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     }
 
     /// Moves the last page of a level to a free one: one atomic change over both, its left neighbour and its parent. `false` if
-    /// these do not lead to it, or have splits to finish, which could take pages of the tail.
+    /// these do not lead to it, or have splits to finish, which could take pages of the TID.
     fn move_last(&self, block: Block, to: Block) -> Result<bool> {
         let (from, target) = (self.store.pin(block)?, self.store.pin(to)?);
         self.store.lock(target, Mode::Exclusive);
@@ -102,7 +102,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let page = self.page(from)?;
         let (block, new_block, left_block) = (self.store.block(from), self.store.block(to), page.left());
         let mut low = K::FIRST;
-        K::keep(&mut low, page.low());
+        K::set_to_fence(&mut low, page.low());
         let left = self.lock_sibling(left_block)?;
         let leads_here = match left {
             None => true,
@@ -111,9 +111,9 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 !left.is_deleted() && left.right() == block && !left.is_incomplete()
             }
         };
-        let parent = self.descend(Seek::At(K::lend(&low, self.order)), page.level() + 1, Grip::Exclusive)?;
+        let parent = self.descend(Seek::At(K::borrow(&low, self.order)), page.level() + 1, LockMode::Exclusive)?;
         let above = self.page(parent)?;
-        let here = above.lower_bound(K::lend(&low, self.order));
+        let here = above.lower_bound(K::borrow(&low, self.order));
         let is_child = !above.is_incomplete() && above.entry(here).is_some_and(|entry| entry.child == block);
         let is_moved = leads_here && is_child;
         if is_moved {

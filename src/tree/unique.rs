@@ -1,8 +1,8 @@
 //! Insertion into a unique index: the entries with an equal key are looked at under the lock that keeps others from
 //! adding one.
 
-use super::{Manner, Tree};
-use crate::format::{Error, NO_BLOCK, Position, ROOT, Result, Tail, is_link};
+use super::{InsertOptions, Tree};
+use crate::format::{Error, NO_BLOCK, Position, ROOT, Result, Tid, is_link};
 use crate::page::{Entry, KeySpace, Page};
 use crate::store::{Mode, PageStore};
 
@@ -28,14 +28,14 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         &self,
         (low, high): (K::Key<'_>, K::Key<'_>),
         entry: Option<&Entry<'_, K>>,
-        manner: Manner,
-        look: &mut dyn FnMut(Tail) -> Verdict,
+        options: InsertOptions,
+        look: &mut dyn FnMut(Tid) -> Verdict,
     ) -> Result<bool> {
-        let first = self.first_leaf(low, entry, manner)?;
+        let first = self.first_leaf(low, entry, options)?;
         let mut equals = 0;
-        let mut count = |tail| {
+        let mut count = |tid| {
             equals += 1;
-            look(tail)
+            look(tid)
         };
         if !self.look_at_equals(first, low, high, &mut count)? {
             // An error or a wait follows: what a serializable transaction read here is in conflict with either.
@@ -49,18 +49,18 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         };
         let pin = self.step_to(first, K::key_of(entry, self.order))?;
         self.store.note_insert(pin);
-        let adds_version = manner.adds_version || equals > 0;
-        self.insert_into(pin, entry, None, Manner { adds_version, ..manner })?;
+        let adds_version = options.adds_version || equals > 0;
+        self.insert_into(pin, entry, None, InsertOptions { adds_version, ..options })?;
         Ok(true)
     }
 
     /// The leaf with `low` between its fences, exclusively locked. A root that is a leaf without room for the entry grows
     /// before anything is looked at: growing gives its lock up.
-    fn first_leaf(&self, low: K::Key<'_>, entry: Option<&Entry<'_, K>>, manner: Manner) -> Result<S::Pin> {
+    fn first_leaf(&self, low: K::Key<'_>, entry: Option<&Entry<'_, K>>, options: InsertOptions) -> Result<S::Pin> {
         loop {
             let pin = self.writable_leaf(low)?;
             let has_room = match entry {
-                Some(entry) if self.store.block(pin) == ROOT => self.makes_room(pin, entry, manner)?,
+                Some(entry) if self.store.block(pin) == ROOT => self.makes_room(pin, entry, options)?,
                 _ => true,
             };
             if has_room {
@@ -77,7 +77,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         first: S::Pin,
         low: K::Key<'_>,
         high: K::Key<'_>,
-        look: &mut dyn FnMut(Tail) -> Verdict,
+        look: &mut dyn FnMut(Tid) -> Verdict,
     ) -> Result<bool> {
         let mut pin = first;
         loop {
@@ -86,11 +86,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             let mut place = from;
             let mut stopped = false;
             while let Some(entry) = page.entry(place).filter(|entry| K::compare_entry(high, entry).is_gt()) {
-                match look(entry.tail) {
+                match look(entry.tid) {
                     Verdict::Pass => {}
                     Verdict::Dead => {
-                        let at = page.node(place.node as usize).tail_at(place.slot as usize);
-                        self.store.set_hint(pin, &[at as u16], Tail::DEAD);
+                        let at = page.node(place.node as usize).tid_at(place.slot as usize);
+                        self.store.set_hint(pin, &[at as u16], Tid::DEAD);
                     }
                     Verdict::Stop => {
                         stopped = true;

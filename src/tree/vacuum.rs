@@ -1,8 +1,8 @@
 //! VACUUM: removal of dead entries in key order, deletion of pages they leave empty, and what is left of the file.
 
-use super::dead_tids::Inquest;
-use super::{Grip, Seek, Tree};
-use crate::format::{Block, Error, META, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Result, Tail, is_link};
+use super::dead_tids::DeadTids;
+use super::{LockMode, Seek, Tree};
+use crate::format::{Block, Error, META, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{self, Entry, KeySpace, Page, Plan, Thrift};
 use crate::store::{Mode, PageStore};
@@ -43,15 +43,15 @@ struct Trio<P> {
 
 impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Removes every entry that `is_dead` names from the leaves, left to right, with a cleanup lock on every leaf it
-    /// passes, and deletes leaves that are empty then. What is dead stays dead while this goes on. `inquest` is memory to ask
+    /// passes, and deletes leaves that are empty then. What is dead stays dead while this goes on. `dead_tids` is memory to ask
     /// about the rows of many leaves at a time; `ahead` is told each leaf of those, the one after it, and where that begins,
     /// and `visit` each live leaf once it is done with. One such pass runs at a time (the server's table lock sees to it).
     /// Nothing is locked or pinned before or after.
     pub fn vacuum(
         &self,
-        inquest: &mut Inquest<'_>,
-        is_dead: &mut dyn FnMut(Tail) -> bool,
-        ahead: &mut dyn FnMut(Block, Block, &K::Kept),
+        dead_tids: &mut DeadTids<'_>,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+        ahead: &mut dyn FnMut(Block, Block, &K::OwnedKey),
         visit: &mut dyn FnMut(Block),
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
@@ -63,7 +63,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             if !page.is_alone() {
                 return Err(Error::Corrupt { block: ROOT, what: "root is a leaf among others" });
             }
-            self.purge(root, inquest, is_dead, &mut stats)?;
+            self.remove_dead_rows(root, dead_tids, is_dead, &mut stats)?;
             visit(ROOT);
             self.release(root);
             return Ok(stats);
@@ -71,16 +71,16 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         self.release(root);
         let mut bound = K::FIRST;
         let mut low = K::FIRST;
-        let mut pin = self.descend(Seek::At(K::lend(&bound, self.order)), 0, Grip::Cleanup)?;
+        let mut pin = self.descend(Seek::At(K::borrow(&bound, self.order)), 0, LockMode::Cleanup)?;
         loop {
-            self.purge(pin, inquest, is_dead, &mut stats)?;
+            self.remove_dead_rows(pin, dead_tids, is_dead, &mut stats)?;
             let page = self.page(pin)?;
             let (block, right) = (self.store.block(pin), page.right());
             let empty = page.is_empty();
-            K::keep(&mut low, page.low());
+            K::set_to_fence(&mut low, page.low());
             // Fences rise from page to page, except where a page takes over the space of one that was deleted.
-            if !page.is_beyond(K::lend(&bound, self.order)) {
-                K::keep(&mut bound, page.high());
+            if !page.is_beyond(K::borrow(&bound, self.order)) {
+                K::set_to_fence(&mut bound, page.high());
             }
             self.store.unlock(pin);
             let deleted = empty && self.delete_leaf(pin, &low, &mut stats)?;
@@ -89,7 +89,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 stats.deleted_pages += 1;
                 stats.leaf_pages -= 1;
                 self.store.free(block);
-                K::assign(&mut bound, &low);
+                K::copy(&mut bound, &low);
             } else {
                 visit(block);
             }
@@ -97,30 +97,30 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 return Ok(stats);
             }
             self.store.check_interrupts();
-            if inquest.is_exhausted() {
-                self.inquire(right, inquest, is_dead, ahead)?;
+            if dead_tids.is_exhausted() {
+                self.inquire(right, dead_tids, is_dead, ahead)?;
             }
-            let seek = Seek::At(K::lend(&bound, self.order));
-            pin = match self.arrive(right, seek, 0, Grip::Cleanup)? {
+            let seek = Seek::At(K::borrow(&bound, self.order));
+            pin = match self.arrive(right, seek, 0, LockMode::Cleanup)? {
                 Ok(pin) => pin,
-                Err(_) => self.descend(seek, 0, Grip::Cleanup)?,
+                Err(_) => self.descend(seek, 0, LockMode::Cleanup)?,
             };
             let next = self.page(pin)?;
             let is_next = next.left() == block && K::same_fence(next.low(), K::fence_of(&bound));
             if !(deleted || is_next && self.store.block(pin) == right) {
                 self.release(pin);
-                self.check_joint(block, right)?;
-                pin = self.descend(seek, 0, Grip::Cleanup)?;
+                self.check_siblings(block, right)?;
+                pin = self.descend(seek, 0, LockMode::Cleanup)?;
             }
         }
     }
 
     /// Removes dead entries from a leaf that is locked for cleanup. Lock and pin stay.
-    fn purge(
+    fn remove_dead_rows(
         &self,
         pin: S::Pin,
-        inquest: &mut Inquest<'_>,
-        is_dead: &mut dyn FnMut(Tail) -> bool,
+        dead_tids: &mut DeadTids<'_>,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
         stats: &mut VacuumStats,
     ) -> Result<()> {
         let page = self.page(pin)?;
@@ -129,11 +129,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             let what = "entries are out of order, or are no entries";
             return Err(Error::Corrupt { block: self.store.block(pin), what });
         }
-        let purge = self.dead_rows(pin, &page, inquest, is_dead);
-        if !purge.is_empty() {
-            self.store.commit(&Change::new(pin).edit(purge.edit()));
+        let removal = self.dead_rows(pin, &page, dead_tids, is_dead);
+        if !removal.is_empty() {
+            self.store.commit(&Change::new(pin).edit(removal.edit()));
         }
-        stats.removed += purge.removed() as u64;
+        stats.removed += removal.removed() as u64;
         stats.entries += self.page(pin)?.entries() as u64;
         Ok(())
     }
@@ -141,7 +141,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Deletes an empty leaf: one atomic change over it, its neighbours and their parent, by which the right neighbour
     /// takes over its key space. `false` where that is not possible now (docs/design.md, 5); the leaf stays then, and is used
     /// again when keys come. The leaf is pinned, nothing is locked, before and after.
-    fn delete_leaf(&self, pin: S::Pin, low: &K::Kept, stats: &mut VacuumStats) -> Result<bool> {
+    fn delete_leaf(&self, pin: S::Pin, low: &K::OwnedKey, stats: &mut VacuumStats) -> Result<bool> {
         Ok(match self.delete(pin, low, 0)? {
             Deletion::Done => true,
             Deletion::LastChild => self.fold(low, 1, stats)? && self.delete(pin, low, 0)? == Deletion::Done,
@@ -152,8 +152,8 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Deletes the page of `level` that `low` begins if it has a single child, which its right neighbour gets. Where that
     /// has another parent, the page's own is deleted first if it can be, and so on: a branch of single children folds from
     /// its top. Whether it is gone. Nothing is locked before or after.
-    fn fold(&self, low: &K::Kept, level: u8, stats: &mut VacuumStats) -> Result<bool> {
-        let pin = self.descend(Seek::At(K::lend(low, self.order)), level, Grip::Share)?;
+    fn fold(&self, low: &K::OwnedKey, level: u8, stats: &mut VacuumStats) -> Result<bool> {
+        let pin = self.descend(Seek::At(K::borrow(low, self.order)), level, LockMode::Share)?;
         let (block, page) = (self.store.block(pin), self.page(pin)?);
         let is_candidate = page.entries() == 1 && K::same_fence(page.low(), K::fence_of(low));
         self.store.unlock(pin);
@@ -175,11 +175,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
 
     /// Deletes a page that is a leaf without entries, or has a single child. It is pinned, nothing is locked, before and
     /// after.
-    fn delete(&self, pin: S::Pin, low: &K::Kept, level: u8) -> Result<Deletion> {
+    fn delete(&self, pin: S::Pin, low: &K::OwnedKey, level: u8) -> Result<Deletion> {
         let Some(trio) = self.lock_trio(pin, level)? else {
             return Ok(Deletion::NotNow);
         };
-        let parent = self.writable_page(K::lend(low, self.order), level + 1)?;
+        let parent = self.writable_page(K::borrow(low, self.order), level + 1)?;
         let done = self.unlink(low, trio, parent)?;
         self.release(parent);
         self.release_trio(trio);
@@ -255,10 +255,10 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
 
     /// Takes the middle page out, if the parent has it and the right one side by side. All four are exclusively locked
     /// and stay so.
-    fn unlink(&self, low: &K::Kept, trio: Trio<S::Pin>, parent: S::Pin) -> Result<Deletion> {
+    fn unlink(&self, low: &K::OwnedKey, trio: Trio<S::Pin>, parent: S::Pin) -> Result<Deletion> {
         let (block, right_block) = (self.store.block(trio.pin), self.store.block(trio.right));
         let (page, above, beside) = (self.page(trio.pin)?, self.page(parent)?, self.page(trio.right)?);
-        let here = above.lower_bound(K::lend(low, self.order));
+        let here = above.lower_bound(K::borrow(low, self.order));
         let next = above.next(here);
         let leads = |at, fence, to| {
             let entry = above.entry(at);
@@ -312,12 +312,12 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     fn add_first<'e>(
         &self,
         entry: &Entry<'e, K>,
-        low: &K::Kept,
+        low: &K::OwnedKey,
         page: &mut PageBytes,
         block: Block,
         mut change: Change<'e, S::Pin>,
     ) -> Result<Option<Change<'e, S::Pin>>> {
-        let key = K::lend(low, self.order);
+        let key = K::borrow(low, self.order);
         let plan = Page::<K>::open(page, self.geometry, block)?.plan(key, entry, Thrift::Tight);
         if let Plan::Repack { cell } = plan {
             Change::new(()).edit(Edit::Repack { cell }).redo(0, page);
@@ -337,21 +337,21 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Shows `visit` each page of a level, left to right, share-locked. Nothing is locked or pinned before or after.
     pub(super) fn walk(&self, level: u8, visit: &mut dyn FnMut(Block, &Page<'_, K>)) -> Result<()> {
         let mut bound = K::FIRST;
-        let mut pin = self.descend(Seek::At(K::lend(&bound, self.order)), level, Grip::Share)?;
+        let mut pin = self.descend(Seek::At(K::borrow(&bound, self.order)), level, LockMode::Share)?;
         loop {
             let page = self.page(pin)?;
             visit(self.store.block(pin), &page);
             let right = page.right();
-            K::keep(&mut bound, page.high());
+            K::set_to_fence(&mut bound, page.high());
             self.release(pin);
             if !is_link(right) {
                 return Ok(());
             }
             self.store.check_interrupts();
-            let seek = Seek::At(K::lend(&bound, self.order));
-            pin = match self.arrive(right, seek, level, Grip::Share)? {
+            let seek = Seek::At(K::borrow(&bound, self.order));
+            pin = match self.arrive(right, seek, level, LockMode::Share)? {
                 Ok(pin) => pin,
-                Err(_) => self.descend(seek, level, Grip::Share)?,
+                Err(_) => self.descend(seek, level, LockMode::Share)?,
             };
         }
     }

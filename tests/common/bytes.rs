@@ -1,16 +1,16 @@
 //! A tree of byte-string keys in memory, beside the rows it should hold, which are ordered value by value.
 
 use super::{BUILD_ID, memory_to_ask};
-use fpbtree_engine::format::{Geometry, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Tail};
-use fpbtree_engine::keys::bytes::{ColumnOrder, Kept, LongOrder, LongShape, MOST_KEY, Room, Stored};
+use fpbtree_engine::format::{Geometry, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Tid};
+use fpbtree_engine::keys::bytes::{BytesOrder, BytesShape, CompareValues, KeyBuffer, MOST_KEY, OwnedKey, Stored};
 use fpbtree_engine::keys::digits::{Buffer, Decimal, DecimalClass, DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::page::{Entry, LogKind, Long, Meta, Shape};
-use fpbtree_engine::scan::{Cursor, Cut, Direction, Interval, LongSelection, Matches, compare_cuts};
+use fpbtree_engine::page::{Bytes, Entry, LogKind, Meta, Shape};
+use fpbtree_engine::scan::{BytesSelection, Cursor, Cut, Direction, Interval, Matches, compare_cuts};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Mode, PageStore};
 use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::{Inquest, Tree};
+use fpbtree_engine::tree::{DeadTids, Tree};
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -48,7 +48,7 @@ pub enum Plain {
 #[derive(Clone, Debug)]
 pub struct Columns(pub Vec<DigitShape>);
 
-impl ColumnOrder for Columns {
+impl CompareValues for Columns {
     fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
         let digit = self.0[column];
         let ordered = folded(digit, a).cmp(&folded(digit, b));
@@ -62,7 +62,7 @@ fn folded(digit: DigitShape, stored: &[u8]) -> Vec<u8> {
     let content = match value {
         ValueLength::Fixed(_) => stored,
         ValueLength::Variable if stored[0] & 1 == 1 => &stored[1..],
-        ValueLength::Variable | ValueLength::Long => &stored[4..],
+        ValueLength::Variable | ValueLength::Bytes => &stored[4..],
         ValueLength::CString => &stored[..stored.len() - 1],
     };
     content.to_ascii_lowercase()
@@ -122,22 +122,22 @@ pub struct Row {
     pub digits: Vec<u8>,
     pub normal: usize,
     /// What is behind the normal part.
-    pub extra: Vec<u8>,
-    pub tail: Tail,
+    pub payload: Vec<u8>,
+    pub tid: Tid,
 }
 
 impl Row {
     pub fn place(&self, columns: &Columns) -> Place {
         let sorts = self.values.iter().zip(&columns.0).map(|(value, digit)| sort_of(*digit, value));
-        (sorts.collect(), self.tail.position().raw())
+        (sorts.collect(), self.tid.position().raw())
     }
 
     pub fn normal(&self) -> &[u8] {
         &self.digits[..self.normal]
     }
 
-    pub fn entry(&self) -> Entry<'_, Long> {
-        Entry { key: Stored::whole(self.normal(), &self.extra), tail: self.tail, child: NO_BLOCK }
+    pub fn entry(&self) -> Entry<'_, Bytes> {
+        Entry { key: Stored::whole(self.normal(), &self.payload), tid: self.tid, child: NO_BLOCK }
     }
 }
 
@@ -182,14 +182,14 @@ pub fn normal(carries: bool) -> Geometry {
 }
 
 fn kind(carries: bool) -> LaneKind {
-    if carries { LaneKind::PrefixExtra } else { LaneKind::Prefix }
+    if carries { LaneKind::PrefixPayload } else { LaneKind::Prefix }
 }
 
 /// The sort of rows a test plays with.
 #[derive(Clone, Debug)]
 pub struct Taste {
     pub columns: Columns,
-    pub shape: LongShape,
+    pub shape: BytesShape,
     /// The most bytes of a key.
     pub most: usize,
     /// The most bytes that go with one.
@@ -204,7 +204,7 @@ pub struct Taste {
 
 impl Taste {
     pub fn new(columns: Vec<DigitShape>, carried: usize, most: usize, flavours: &[u32], spread: u32) -> Taste {
-        let shape = LongShape::new(&columns, carried > 0).expect("a shape");
+        let shape = BytesShape::new(&columns, carried > 0).expect("a shape");
         Taste { columns: Columns(columns), shape, most, carried, flavours: flavours.to_vec(), spread, few: Vec::new() }
     }
 
@@ -233,12 +233,12 @@ impl Taste {
         if random.random_ratio(1, 3) { taste.repeating(random) } else { taste }
     }
 
-    pub fn order(&self) -> Option<LongOrder<'_>> {
-        self.shape.is_opaque().then_some(LongOrder { shape: &self.shape, columns: &self.columns })
+    pub fn order(&self) -> Option<BytesOrder<'_>> {
+        self.shape.is_opaque().then_some(BytesOrder { shape: &self.shape, columns: &self.columns })
     }
 
     pub fn meta(&self, geometry: Geometry) -> Meta {
-        Meta { shape: Shape::Long(self.shape), geometry, log: LogKind::Generic }
+        Meta { shape: Shape::Bytes(self.shape), geometry, log: LogKind::Generic }
     }
 
     pub fn value(&self, random: &mut StdRng, column: usize) -> Value {
@@ -300,13 +300,13 @@ impl Taste {
         let digits: Vec<u8> =
             values.iter().zip(&self.columns.0).flat_map(|(value, digit)| digit_of(*digit, value)).collect();
         let parts = self.shape.parts(&digits);
-        let (normal, mut extra) = (parts.normal.len(), [parts.marker, parts.value].concat());
+        let (normal, mut payload) = (parts.normal.len(), [parts.marker, parts.value].concat());
         // Rows with equal keys carry the same or not.
         let sort = number as usize / if self.few.is_empty() { 1 } else { 200 } % 3;
         let carried = if self.carried == 0 { 0 } else { sort % (self.carried + 1) * self.carried / 2 };
-        extra.extend((0..carried.min(self.carried)).map(|at| at as u8));
-        let tail = Tail::new(false, (number / 100) as u32, (number % 100) as u16 + 1, false);
-        Row { values, digits, normal, extra, tail }
+        payload.extend((0..carried.min(self.carried)).map(|at| at as u8));
+        let tid = Tid::new(false, (number / 100) as u32, (number % 100) as u16 + 1, false);
+        Row { values, digits, normal, payload, tid }
     }
 
     pub fn random_row(&self, random: &mut StdRng, number: u64) -> Row {
@@ -335,7 +335,7 @@ impl Taste {
     }
 
     /// Makes a selection of wishes and hands it on.
-    pub fn with_selection<R>(&self, wishes: &[Option<Wish>], then: impl FnOnce(&LongSelection<'_>) -> R) -> R {
+    pub fn with_selection<R>(&self, wishes: &[Option<Wish>], then: impl FnOnce(&BytesSelection<'_>) -> R) -> R {
         let digits: Vec<_> = wishes
             .iter()
             .zip(&self.columns.0)
@@ -347,7 +347,7 @@ impl Taste {
             .enumerate()
             .map(|(c, (wish, digits))| wish.as_ref().map(|wish| wish.intervals(self, c, digits)))
             .collect();
-        let mut selection = LongSelection::new(&self.shape, self.order());
+        let mut selection = BytesSelection::new(&self.shape, self.order());
         for (c, intervals) in intervals.iter().enumerate() {
             if let Some(intervals) = intervals {
                 selection.set(c, intervals);
@@ -364,7 +364,7 @@ impl Taste {
             assert!(pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
             pages[block as usize] = *page;
         };
-        let mut memory = Box::new(MaybeUninit::<Loader<Long>>::uninit());
+        let mut memory = Box::new(MaybeUninit::<Loader<Bytes>>::uninit());
         Loader::init(&mut memory, fill);
         // SAFETY: just initialised.
         let loader = unsafe { memory.assume_init_mut() };
@@ -385,7 +385,7 @@ fn random_columns(random: &mut StdRng) -> Vec<DigitShape> {
         DigitKind::Fixed(1),
         DigitKind::Numeric,
         DigitKind::Opaque { prefix: 0, value: ValueLength::Variable },
-        DigitKind::Opaque { prefix: 3, value: ValueLength::Long },
+        DigitKind::Opaque { prefix: 3, value: ValueLength::Bytes },
         DigitKind::Opaque { prefix: 12, value: ValueLength::CString },
     ];
     (0..random.random_range(1..=3))
@@ -398,14 +398,14 @@ fn random_columns(random: &mut StdRng) -> Vec<DigitShape> {
 }
 
 /// A tree, and the rows it should hold.
-pub struct LongBed {
+pub struct BytesBed {
     pub store: MemoryStore,
     pub meta: Meta,
     pub taste: Taste,
     pub model: BTreeMap<Place, Row>,
 }
 
-impl LongBed {
+impl BytesBed {
     pub fn new(taste: Taste, geometry: Geometry, capacity: usize) -> Self {
         Self::with(taste, geometry, |pages| MemoryStore::new(pages, capacity))
     }
@@ -413,7 +413,7 @@ impl LongBed {
     pub fn with(taste: Taste, geometry: Geometry, store: impl FnOnce(&[PageBytes]) -> MemoryStore) -> Self {
         let meta = taste.meta(geometry);
         let store = store(&taste.load(&meta, 90, [].into_iter()));
-        LongBed { store, meta, taste, model: BTreeMap::new() }
+        BytesBed { store, meta, taste, model: BTreeMap::new() }
     }
 
     /// A tree of these rows, loaded in bulk.
@@ -422,26 +422,26 @@ impl LongBed {
         let model: BTreeMap<Place, Row> = rows.into_iter().map(|row| (row.place(&taste.columns), row)).collect();
         let pages = taste.load(&meta, fill, model.values());
         assert_eq!(Meta::read(&pages[0]), Ok(meta));
-        LongBed { store: MemoryStore::new(&pages, pages.len() + room), meta, taste, model }
+        BytesBed { store: MemoryStore::new(&pages, pages.len() + room), meta, taste, model }
     }
 
-    pub fn tree(&self) -> Tree<'_, MemoryStore, Long> {
+    pub fn tree(&self) -> Tree<'_, MemoryStore, Bytes> {
         Tree::ordered(&self.store, &self.meta.geometry, self.taste.order())
     }
 
     /// Inserts a row that is not there yet.
     pub fn insert(&mut self, row: Row) {
-        self.tree().insert_long(row.normal(), &row.extra, row.tail, 90).expect("the insertion succeeds");
+        self.tree().insert_long(row.normal(), &row.payload, row.tid, 90).expect("the insertion succeeds");
         assert!(self.model.insert(row.place(&self.taste.columns), row).is_none());
     }
 
     /// Removes the rows that `is_dead` names.
-    pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tail) -> bool) {
+    pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tid) -> bool) {
         let before = self.model.len();
-        self.model.retain(|_, row| !is_dead(row.tail));
+        self.model.retain(|_, row| !is_dead(row.tid));
         let stats = self
             .tree()
-            .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+            .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
             .expect("the vacuum succeeds");
         assert_eq!(stats.entries, self.model.len() as u64);
         assert_eq!(stats.removed, (before - self.model.len()) as u64);
@@ -453,7 +453,7 @@ impl LongBed {
         assert_eq!(problems(self.tree()), Vec::<String>::new());
         let found = rows(self.tree(), &self.taste.shape);
         let expected: Vec<_> =
-            self.model.values().map(|row| (row.digits.clone(), row.extra.clone(), row.tail)).collect();
+            self.model.values().map(|row| (row.digits.clone(), row.payload.clone(), row.tid)).collect();
         assert!(found == expected, "the tree holds something else");
         let census = self.tree().census().expect("the tree can be counted");
         assert_eq!(census.entries, self.model.len() as u64);
@@ -462,7 +462,7 @@ impl LongBed {
 }
 
 /// What verification has to say.
-pub fn problems<S: PageStore>(tree: Tree<'_, S, Long>) -> Vec<String> {
+pub fn problems<S: PageStore>(tree: Tree<'_, S, Bytes>) -> Vec<String> {
     let mut words = vec![0; BlockSet::words(tree.store().block_count())];
     let mut found = Vec::new();
     tree.verify(None, &mut BlockSet::new(&mut words), &mut |block, what, detail| {
@@ -472,10 +472,10 @@ pub fn problems<S: PageStore>(tree: Tree<'_, S, Long>) -> Vec<String> {
     found
 }
 
-/// All leaf entries, by the right links: digits, what goes with them, and tails.
-pub fn rows<S: PageStore>(tree: Tree<'_, S, Long>, shape: &LongShape) -> Vec<(Vec<u8>, Vec<u8>, Tail)> {
+/// All leaf entries, by the right links: digits, what goes with them, and TIDs.
+pub fn rows<S: PageStore>(tree: Tree<'_, S, Bytes>, shape: &BytesShape) -> Vec<(Vec<u8>, Vec<u8>, Tid)> {
     let mut all = Vec::new();
-    let first = Kept::FIRST;
+    let first = OwnedKey::FIRST;
     let mut pin = tree.leaf_for(first.key(tree.order())).expect("there is a first leaf");
     loop {
         let page = tree.page(pin).expect("a leaf");
@@ -490,26 +490,26 @@ pub fn rows<S: PageStore>(tree: Tree<'_, S, Long>, shape: &LongShape) -> Vec<(Ve
     }
 }
 
-pub fn in_one_piece(entry: &Entry<'_, Long>, shape: &LongShape) -> (Vec<u8>, Vec<u8>, Tail) {
-    let mut room = Room::new();
+pub fn in_one_piece(entry: &Entry<'_, Bytes>, shape: &BytesShape) -> (Vec<u8>, Vec<u8>, Tid) {
+    let mut room = KeyBuffer::new();
     let digits = shape.join(&entry.key, &mut room).expect("a sound key");
-    (digits.to_vec(), entry.key.extra.to_vec(), entry.tail)
+    (digits.to_vec(), entry.key.payload.to_vec(), entry.tid)
 }
 
 /// What a scan finds, in its order.
-pub fn scan(bed: &LongBed, selection: &LongSelection<'_>, direction: Direction) -> Vec<Tail> {
+pub fn scan(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Direction) -> Vec<Tid> {
     let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
     let mut found = Vec::new();
     while let Some(pin) = cursor.read_page(bed.tree(), selection, false, &mut matches).expect("the page can be read") {
         bed.store.unpin(pin);
         assert!(!matches.is_empty());
-        found.extend_from_slice(matches.tails());
+        found.extend_from_slice(matches.tids());
     }
     found
 }
 
 /// What a scan finds with the keys, in its order.
-pub fn scan_keys(bed: &LongBed, selection: &LongSelection<'_>, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>, Tail)> {
+pub fn scan_keys(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>, Tid)> {
     let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
     let mut selection = *selection;
     selection.set_wants_keys(true);

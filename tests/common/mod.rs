@@ -5,16 +5,16 @@
 pub mod bytes;
 
 use fpbtree_engine::format::{
-    Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Tail,
+    Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Tid,
 };
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
 use fpbtree_engine::page::{Entry, LogKind, Meta, Shape, Side};
-use fpbtree_engine::scan::{Cursor, Direction, Leaves, Matches, Range, Scannable, Selection, Wanted};
+use fpbtree_engine::scan::{Cursor, Direction, JumpPointers, Matches, Range, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{Mode, PageStore};
 use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::{Inquest, Tree, VacuumStats};
+use fpbtree_engine::tree::{DeadTids, Tree, VacuumStats};
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::cell::Cell;
@@ -30,7 +30,7 @@ pub fn small<L: Lane>() -> Geometry {
         LaneKind::U32 => [all - 2, 1, all - 3, 1],
         LaneKind::U64 => [all - 3, 1, all - 4, 2],
         LaneKind::U128 => [all - 4, 2, all - 4, 2],
-        LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
+        LaneKind::Prefix | LaneKind::PrefixPayload => unreachable!("exact lanes only"),
     };
     Geometry::with_widths(L::KIND, BUILD_ID, widths).expect("these widths fit")
 }
@@ -46,7 +46,7 @@ pub fn one_column<L: Lane>() -> KeyShape {
         LaneKind::U32 => ColumnType::Oid,
         LaneKind::U64 => ColumnType::Xid8,
         LaneKind::U128 => ColumnType::Uuid,
-        LaneKind::Prefix | LaneKind::PrefixExtra => unreachable!("exact lanes only"),
+        LaneKind::Prefix | LaneKind::PrefixPayload => unreachable!("exact lanes only"),
     };
     KeyShape::new(&[Column { ty, descending: false, nulls_first: false }]).expect("one column fits")
 }
@@ -60,7 +60,7 @@ pub fn exact(shape: KeyShape, geometry: Geometry) -> Meta {
 pub fn shape_of(meta: &Meta) -> KeyShape {
     match meta.shape {
         Shape::Exact(shape) => shape,
-        Shape::Long(_) => panic!("an index on exact lanes"),
+        Shape::Bytes(_) => panic!("an index on exact lanes"),
     }
 }
 
@@ -70,17 +70,17 @@ pub fn ranks(shape: &KeyShape) -> Option<bool> {
 }
 
 /// A value's key.
-pub fn key<L: Lane>(lane: u128, row: u64) -> (L, Tail) {
-    (L::from_u128(lane), Tail::new(false, (row / 100) as u32, (row % 100) as u16 + 1, false))
+pub fn key<L: Lane>(lane: u128, row: u64) -> (L, Tid) {
+    (L::from_u128(lane), Tid::new(false, (row / 100) as u32, (row % 100) as u16 + 1, false))
 }
 
 /// A NULL's key, where NULLs come last.
-pub fn null_key<L: Lane>(row: u64) -> (L, Tail) {
-    (L::MAX, Tail::new(true, (row / 100) as u32, (row % 100) as u16 + 1, false))
+pub fn null_key<L: Lane>(row: u64) -> (L, Tid) {
+    (L::MAX, Tid::new(true, (row / 100) as u32, (row % 100) as u16 + 1, false))
 }
 
 /// The pages of a tree of these entries, loaded in bulk.
-pub fn load<L: Lane>(meta: &Meta, fill: usize, entries: impl Iterator<Item = (L, Tail)>) -> Vec<PageBytes> {
+pub fn load<L: Lane>(meta: &Meta, fill: usize, entries: impl Iterator<Item = (L, Tid)>) -> Vec<PageBytes> {
     let mut pages = vec![meta.page()];
     let mut write = |block: u32, page: &PageBytes| {
         pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
@@ -91,8 +91,8 @@ pub fn load<L: Lane>(meta: &Meta, fill: usize, entries: impl Iterator<Item = (L,
     Loader::init(&mut memory, fill);
     // SAFETY: just initialised.
     let loader = unsafe { memory.assume_init_mut() };
-    for (lane, tail) in entries {
-        loader.add(&meta.geometry, (), &Entry { key: lane, tail, child: NO_BLOCK }, &mut write);
+    for (lane, tid) in entries {
+        loader.add(&meta.geometry, (), &Entry { key: lane, tid, child: NO_BLOCK }, &mut write);
     }
     loader.finish(&meta.geometry, (), &mut write);
     pages
@@ -121,20 +121,20 @@ impl<L: Lane> Bed<L> {
     }
 
     /// Inserts a key that is not there yet.
-    pub fn insert(&mut self, (lane, tail): (L, Tail)) {
-        if self.model.insert(Key::new(lane, tail)) {
-            self.tree().insert(lane, tail, 90).expect("the insertion succeeds");
+    pub fn insert(&mut self, (lane, tid): (L, Tid)) {
+        if self.model.insert(Key::new(lane, tid)) {
+            self.tree().insert(lane, tid, 90).expect("the insertion succeeds");
         }
     }
 
     /// Removes the rows that `is_dead` names.
-    pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tail) -> bool) -> VacuumStats {
+    pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tid) -> bool) -> VacuumStats {
         let before = self.model.len();
-        self.model.retain(|key| !is_dead(key.tail));
+        self.model.retain(|key| !is_dead(key.tid));
         let mut leaves = 0;
         let stats = self
             .tree()
-            .vacuum(&mut Inquest::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| leaves += 1)
+            .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| leaves += 1)
             .expect("the vacuum succeeds");
         assert_eq!(stats.entries, self.model.len() as u64);
         assert_eq!(stats.removed, (before - self.model.len()) as u64);
@@ -144,9 +144,9 @@ impl<L: Lane> Bed<L> {
 
     /// Cuts off what is free at the end of the file, after what is not has been moved.
     pub fn cut_off(&mut self) {
-        let tail = self.tree().tail(Block::MAX, &mut |_| true).expect("the pages can be read");
-        let end = self.tree().pack_tail(&tail).expect("the tree is sound");
-        assert!(end >= self.store.block_count() - tail.free());
+        let tid = self.tree().tid(Block::MAX, &mut |_| true).expect("the pages can be read");
+        let end = self.tree().pack_file_end(&tid).expect("the tree is sound");
+        assert!(end >= self.store.block_count() - tid.free());
         self.store.truncate(end);
     }
 
@@ -186,7 +186,7 @@ pub fn entries<S: PageStore, L: Lane>(tree: Tree<'_, S, L>) -> Vec<Entry<'static
     let mut pin = tree.leaf_for(Key::MIN).expect("there is a first leaf");
     loop {
         let page = tree.page(pin).expect("a leaf");
-        all.extend(page.iter().map(|entry| Entry { key: entry.key, tail: entry.tail, child: entry.child }));
+        all.extend(page.iter().map(|entry| Entry { key: entry.key, tid: entry.tid, child: entry.child }));
         let right = page.right();
         tree.release(pin);
         if right == 0 {
@@ -218,7 +218,7 @@ pub fn scan<S: PageStore, L: Lane>(
 /// That the leaves foreseen are those a scan finds something on, and others only that may hold what it wants.
 pub fn check_leaves<S: PageStore, K: Scannable>(tree: Tree<'_, S, K>, wanted: &impl Wanted<K>, direction: Direction) {
     let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
-    let mut leaves = Leaves::new();
+    let mut leaves = JumpPointers::new();
     leaves.begin(direction, cursor.bound());
     let mut foreseen = Vec::new();
     while let Some(block) = leaves.next(tree, wanted).expect("the pages can be read") {
@@ -230,13 +230,13 @@ pub fn check_leaves<S: PageStore, K: Scannable>(tree: Tree<'_, S, K>, wanted: &i
         let (mut edge, mut range) = (K::fresh(), Range::fresh());
         let meets = match direction {
             Direction::Forward => {
-                K::keep(&mut edge, page.low());
-                wanted.at_or_after(&edge, &mut range) && !page.is_beyond(K::lend(&range.first, tree.order()))
+                K::set_to_fence(&mut edge, page.low());
+                wanted.at_or_after(&edge, &mut range) && !page.is_beyond(K::borrow(&range.first, tree.order()))
             }
             Direction::Backward => {
-                K::keep(&mut edge, page.high());
+                K::set_to_fence(&mut edge, page.high());
                 wanted.before(&edge, &mut range)
-                    && K::compare_fence(K::lend(&range.after, tree.order()), &page, Side::Low).is_gt()
+                    && K::compare_fence(K::borrow(&range.after, tree.order()), &page, Side::Low).is_gt()
             }
         };
         // Between ranges a scan may have to look for the next key there is.
@@ -255,11 +255,11 @@ pub fn check_leaves<S: PageStore, K: Scannable>(tree: Tree<'_, S, K>, wanted: &i
 
 /// The keys of a page of matches.
 pub fn keys<L: Lane>(matches: &Matches<L>) -> impl Iterator<Item = Key<L>> {
-    (0..matches.len()).map(|at| Key::new(matches.lane(at), matches.tail(at)))
+    (0..matches.len()).map(|at| Key::new(matches.lane(at), matches.tid(at)))
 }
 
 /// One of the keys a test plays with: `spread` lanes, the extreme ones among them, and some NULLs.
-pub fn some_key<L: Lane>(random: &mut StdRng, spread: u128) -> (L, Tail) {
+pub fn some_key<L: Lane>(random: &mut StdRng, spread: u128) -> (L, Tid) {
     let row = random.random_range(0..1 << 20);
     match random.random_range(0..40) {
         0 => null_key(row),

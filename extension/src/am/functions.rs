@@ -404,7 +404,7 @@ unsafe extern "C-unwind" fn find<K: Keyed>(
         let page = checker.store.expect(tree.page(leaf));
         let flaw = match page.entry(page.lower_bound(key)) {
             // What the snapshot sees cannot be dead to everyone.
-            Some(found) if K::compare_entry(key, &found).is_eq() => match found.tail.dead() {
+            Some(found) if K::compare_entry(key, &found).is_eq() => match found.tid.dead() {
                 true => Some("heap row's index entry is marked dead"),
                 false => (!K::is_same(&checker.columns, &found, &entry))
                     .then_some("heap row's index entry holds other values"),

@@ -1,10 +1,10 @@
 //! Insertion of one heap tuple's entry.
 
-use fpbtree_engine::tree::Manner;
+use fpbtree_engine::tree::InsertOptions;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, IndexInfo, IndexUniqueCheck, Relation};
 
-use crate::am::unique::{self, Newcomer};
+use crate::am::unique::{self, UniqueInsert};
 use crate::pg::options;
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
@@ -27,14 +27,14 @@ pub unsafe extern "C-unwind" fn aminsert(
     unsafe {
         let index = Index::of(rel);
         let store = PgStore::for_insertion(rel, &index, heap);
-        let manner = Manner { fill: options::fillfactor(rel) as usize, adds_version: unchanged };
+        let options = InsertOptions { fill: options::fillfactor(rel) as usize, adds_version: unchanged };
         let checks = check != IndexUniqueCheck::UNIQUE_CHECK_NO;
         if checks && unique::is_checked(rel, nulls) {
-            let row = Newcomer { rel, heap, values, nulls, tid: *tid };
-            return with_keys!(index.kind, K => row.insert::<K>(&index, &store, check, manner));
+            let row = UniqueInsert { rel, heap, values, nulls, tid: *tid };
+            return with_keys!(index.kind, K => row.insert::<K>(&index, &store, check, options));
         }
         if check != IndexUniqueCheck::UNIQUE_CHECK_EXISTING {
-            with_keys!(index.kind, K => insert::<K>(rel, &index, &store, (values, nulls, tid), manner));
+            with_keys!(index.kind, K => insert::<K>(rel, &index, &store, (values, nulls, tid), options));
         }
         // What is not checked is unique.
         checks
@@ -52,13 +52,13 @@ unsafe fn insert<K: Keyed>(
     index: &Index,
     store: &PgStore,
     (values, nulls, tid): (*const Datum, *const bool, pg_sys::ItemPointer),
-    manner: Manner,
+    options: InsertOptions,
 ) {
     // SAFETY: by this function's contract.
     unsafe {
         let columns = K::columns(rel);
         let mut row = K::new_row();
         K::put_row(&columns, rel, values, nulls, tid, &mut row);
-        store.expect(tree::<K>(store, index, &columns).insert_entry(&K::entry(&row), manner));
+        store.expect(tree::<K>(store, index, &columns).insert_entry(&K::entry(&row), options));
     }
 }

@@ -2,9 +2,9 @@
 
 use core::ffi::CStr;
 
-use fpbtree_engine::format::Tail;
+use fpbtree_engine::format::Tid;
 use fpbtree_engine::page::Entry;
-use fpbtree_engine::tree::{Manner, Verdict};
+use fpbtree_engine::tree::{InsertOptions, Verdict};
 use pgrx::PgSqlErrorCode::{ERRCODE_INTERNAL_ERROR, ERRCODE_UNIQUE_VIOLATION};
 use pgrx::pg_sys::{
     self, Datum, IndexUniqueCheck, ItemPointerData, Relation, SnapshotData, SnapshotType, TransactionId,
@@ -21,7 +21,7 @@ use crate::values::tuple::Tuple;
 const NO_TRANSACTION: u32 = 0;
 
 /// One row being inserted into a unique index.
-pub struct Newcomer {
+pub struct UniqueInsert {
     /// The index.
     pub rel: Relation,
     /// Its table.
@@ -55,7 +55,7 @@ pub unsafe fn is_checked(rel: Relation, nulls: *const bool) -> bool {
     }
 }
 
-impl Newcomer {
+impl UniqueInsert {
     /// Inserts the row's entry if no other row has its key; raises the error if one does. `false` if that is only
     /// suspected and has to be looked at again (`UNIQUE_CHECK_PARTIAL`).
     ///
@@ -68,7 +68,7 @@ impl Newcomer {
         index: &Index,
         store: &PgStore,
         check: IndexUniqueCheck::Type,
-        manner: Manner,
+        options: InsertOptions,
     ) -> bool {
         // SAFETY: by this function's contract.
         unsafe {
@@ -78,19 +78,19 @@ impl Newcomer {
             let (mut low, mut high) = (K::fresh(), K::fresh());
             K::around(&columns, &row, &mut low, &mut high);
             let tree = tree::<K>(store, index, &columns);
-            let around = (K::lend(&low, tree.order()), K::lend(&high, tree.order()));
+            let around = (K::borrow(&low, tree.order()), K::borrow(&high, tree.order()));
             let entry = K::entry(&row);
             let again = check == IndexUniqueCheck::UNIQUE_CHECK_EXISTING;
             let partial = check == IndexUniqueCheck::UNIQUE_CHECK_PARTIAL;
             let mut unique = true;
             loop {
                 let (mut obstacle, mut found) = (None, false);
-                let done = store.expect(tree.insert_unique(around, (!again).then_some(&entry), manner, &mut |tail| {
-                    if again && same_row(tail, &self.tid) {
+                let done = store.expect(tree.insert_unique(around, (!again).then_some(&entry), options, &mut |tid| {
+                    if again && same_row(tid, &self.tid) {
                         found = true;
                         return Verdict::Pass;
                     }
-                    let (verdict, why) = self.look(tail);
+                    let (verdict, why) = self.look(tid);
                     if why.is_some() && partial {
                         unique = false;
                         return Verdict::Pass;
@@ -115,12 +115,12 @@ impl Newcomer {
     }
 
     /// Looks whether the row of an entry with an equal key is an obstacle. Pages are locked.
-    unsafe fn look(&self, tail: Tail) -> (Verdict, Option<Obstacle>) {
+    unsafe fn look(&self, tid: Tid) -> (Verdict, Option<Obstacle>) {
         // SAFETY: all-zero bytes are a snapshot; the server fills in what it finds.
         unsafe {
             let mut snapshot: SnapshotData = core::mem::zeroed();
             snapshot.snapshot_type = SnapshotType::SNAPSHOT_DIRTY;
-            let (mut tid, mut all_dead) = (heap_tid(tail), false);
+            let (mut tid, mut all_dead) = (heap_tid(tid), false);
             if !ffi::table_index_fetch_tuple_check(self.heap, &mut tid, &mut snapshot, &mut all_dead) {
                 return (if all_dead { Verdict::Dead } else { Verdict::Pass }, None);
             }
@@ -167,10 +167,10 @@ impl Newcomer {
     }
 }
 
-fn same_row(tail: Tail, tid: &ItemPointerData) -> bool {
-    let stored = heap_tid(tail);
+fn same_row(tid: Tid, item: &ItemPointerData) -> bool {
+    let stored = heap_tid(tid);
     (stored.ip_blkid.bi_hi, stored.ip_blkid.bi_lo, stored.ip_posid)
-        == (tid.ip_blkid.bi_hi, tid.ip_blkid.bi_lo, tid.ip_posid)
+        == (item.ip_blkid.bi_hi, item.ip_blkid.bi_lo, item.ip_posid)
 }
 
 /// "Key … already exists.", in the current memory context; null where the key must not be told.
@@ -195,7 +195,7 @@ unsafe fn detail_of(key: *mut core::ffi::c_char, what: &str) -> *const core::ffi
 /// Watches the sorted entries of a build for duplicates among rows that are not dead.
 pub struct Watch<K: Keyed> {
     /// Behind all keys equal to that of the last entry that counts.
-    beyond: K::Kept,
+    beyond: K::OwnedKey,
     any: bool,
 }
 
@@ -211,7 +211,7 @@ impl<K: Keyed> Watch<K> {
     /// `rel` is the open index. May raise.
     pub unsafe fn repeats(&mut self, rel: Relation, columns: &K::Columns, entry: &Entry<'_, K>) -> bool {
         let order = K::order(columns);
-        let equal = self.any && K::compare_entry(K::lend(&self.beyond, order), entry).is_gt();
+        let equal = self.any && K::compare_entry(K::borrow(&self.beyond, order), entry).is_gt();
         self.any = K::beyond(columns, entry, &mut self.beyond).is_some();
         // SAFETY: by this function's contract.
         equal && unsafe { with_values(rel, columns, entry, |_, nulls| is_checked(rel, nulls)) }

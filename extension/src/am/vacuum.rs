@@ -2,12 +2,12 @@
 
 use core::ffi::c_void;
 
-use fpbtree_engine::format::{Block, ROOT, Tail};
+use fpbtree_engine::format::{Block, ROOT, Tid};
 use fpbtree_engine::page::KeySpace;
 use fpbtree_engine::scan::{Direction, Everything};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::tree::check::BlockSet;
-use fpbtree_engine::tree::{FileTail, Inquest, Tree};
+use fpbtree_engine::tree::{DeadTids, FileEnd, Tree};
 use pgrx::pg_sys::{self, IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVacuumInfo, Relation};
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_guard};
 
@@ -48,7 +48,7 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
         let store = PgStore::for_changes(rel, &index);
         let stats = if stats.is_null() { new_stats() } else { stats };
         let Some(is_dead) = callback else { return stats };
-        let mut dead = |tail: Tail| is_dead(&mut heap_tid(tail), state);
+        let mut dead = |tid: Tid| is_dead(&mut heap_tid(tid), state);
         with_keys!(index.kind, K => {
             let columns = K::columns(rel);
             pass(rel, tree::<K>(&store, &index, &columns), &mut dead, &mut *stats);
@@ -62,7 +62,7 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
 unsafe fn pass<K: KeySpace>(
     rel: Relation,
     tree: Tree<'_, PgStore, K>,
-    is_dead: &mut dyn FnMut(Tail) -> bool,
+    is_dead: &mut dyn FnMut(Tid) -> bool,
     stats: &mut IndexBulkDeleteResult,
 ) {
     let store = tree.store();
@@ -75,11 +75,11 @@ unsafe fn pass<K: KeySpace>(
         LeavesAhead::begin(leaves, prefetch::distance(rel, prefetch::tablespace(rel), true));
         let (mut counts, mut misses) = (Counts::default(), prefetch::misses());
         let rows = zeroed_array::<u64>((blocks as usize * WORDS_A_BLOCK).min(MOST_WORDS));
-        let mut come_to = |block, _, place: &K::Kept| {
+        let mut ahead = |block, _, place: &K::OwnedKey| {
             ffi::delay_vacuum();
             let missed = core::mem::replace(&mut misses, prefetch::misses()) != misses;
             let forward = Direction::Forward;
-            (*leaves).come_to(block, missed, tree, &Everything, forward, place, rel, &mut counts);
+            (*leaves).visit(block, missed, tree, &Everything, forward, place, rel, &mut counts);
             misses = prefetch::misses();
         };
         let mut visit = |block| {
@@ -89,7 +89,7 @@ unsafe fn pass<K: KeySpace>(
                 ffi::delay_vacuum();
             }
         };
-        let done = store.expect(tree.vacuum(&mut Inquest::new(rows), is_dead, &mut come_to, &mut visit));
+        let done = store.expect(tree.vacuum(&mut DeadTids::new(rows), is_dead, &mut ahead, &mut visit));
         free_array(rows);
         (*leaves).close(&mut counts);
         counts.add_to_session((*rel).rd_id);
@@ -136,7 +136,7 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
         if (*info).analyze_only {
             return stats;
         }
-        let cut = cut_off_tail(&*info);
+        let cut = cut_off_file_end(&*info);
         let pages = PgStore::new((*info).index, core::ptr::null_mut()).block_count();
         if stats.is_null() {
             let stats = new_stats();
@@ -159,7 +159,7 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
 /// Gives free pages at the end of the file back to the system, where they are worth keeping everybody out of the index for a
 /// moment, and nobody is in there (the server's `lazy_truncate_heap`). Nothing leads to them but hints, and those go by where
 /// the file ends. How many there were.
-unsafe fn cut_off_tail(info: &IndexVacuumInfo) -> Block {
+unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
     let rel = info.index;
     // SAFETY: an open index of ours that VACUUM has locked; the lock is given back, or by the server after an error.
     unsafe {
@@ -168,8 +168,8 @@ unsafe fn cut_off_tail(info: &IndexVacuumInfo) -> Block {
             let columns = K::columns(rel);
             let store = PgStore::for_changes(rel, &index);
             let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
-            let enough = worth + FileTail::MOST_KEPT as Block;
-            let is_worth = || tail(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
+            let enough = worth + FileEnd::MOST_KEPT as Block;
+            let is_worth = || tid(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
             let may_cut = relation::may_truncate(rel) && own_wal::can_write(index.log);
             if !(may_cut && is_worth() && keep_out_others(rel)) {
                 return 0;
@@ -177,9 +177,9 @@ unsafe fn cut_off_tail(info: &IndexVacuumInfo) -> Block {
             // Others may have been in there since.
             let store = PgStore::for_changes(rel, &index);
             let tree = tree::<K>(&store, &index, &columns);
-            let tail = tail(tree, Block::MAX, true);
+            let tid = tid(tree, Block::MAX, true);
             let blocks = store.block_count();
-            let end = store.expect(tree.pack_tail(&tail));
+            let end = store.expect(tree.pack_file_end(&tid));
             if end < blocks {
                 ffi::RelationTruncate(rel, end);
             }
@@ -196,7 +196,7 @@ unsafe fn cut_off_tail(info: &IndexVacuumInfo) -> Block {
 }
 
 /// Looks at the file from its end, at so many pages at most; at fewer, if it `yields`, as soon as anybody waits for the index.
-unsafe fn tail<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileTail {
+unsafe fn tid<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileEnd {
     let rel = tree.store().relation();
     let mut goes_on = |block: Block| {
         if !block.is_multiple_of(TAIL_AHEAD) {
@@ -209,7 +209,7 @@ unsafe fn tail<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: boo
             !(yields && ffi::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32))
         }
     };
-    tree.store().expect(tree.tail(most, &mut goes_on))
+    tree.store().expect(tree.tid(most, &mut goes_on))
 }
 
 /// Locks an index against everybody, if that is possible soon.

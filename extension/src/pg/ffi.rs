@@ -9,7 +9,12 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 
 use pgrx::pg_sys::{self, *};
 
-use super::relation::FileLocator;
+/// Which file a relation is stored in.
+#[cfg(feature = "pg15")]
+pub type FileLocator = pg_sys::RelFileNode;
+/// Which file a relation is stored in.
+#[cfg(not(feature = "pg15"))]
+pub type FileLocator = pg_sys::RelFileLocator;
 
 #[allow(missing_docs)]
 unsafe extern "C-unwind" {

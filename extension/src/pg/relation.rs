@@ -10,13 +10,7 @@ use pgrx::pg_sys::{
 
 use super::errors::{end_critical_section, start_critical_section};
 use super::ffi;
-
-/// Which file a relation is stored in.
-#[cfg(feature = "pg15")]
-pub type FileLocator = pg_sys::RelFileNode;
-/// Which file a relation is stored in.
-#[cfg(not(feature = "pg15"))]
-pub type FileLocator = pg_sys::RelFileLocator;
+pub use super::ffi::FileLocator;
 
 /// The block number that asks for a new page at the end of the file.
 pub const P_NEW: BlockNumber = BlockNumber::MAX;

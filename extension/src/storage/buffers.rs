@@ -306,7 +306,7 @@ impl PgStore {
     }
 
     /// Applies the change to its pages, and builds the parts of a generic record, if there is to be one.
-    unsafe fn apply(&self, change: &Change<'_, Buffer>, mut parts: Option<&mut [Part; MOST_BLOCKS]>) {
+    unsafe fn apply(&self, change: &Change<'_, Buffer>, mut parts: Option<&mut [Delta; MOST_BLOCKS]>) {
         for (index, &pin) in change.blocks().iter().enumerate() {
             let mut ranges = if parts.is_some() { Ranges::new() } else { Ranges::whole() };
             // SAFETY: the caller of `commit` holds the exclusive lock.
@@ -334,7 +334,7 @@ impl PgStore {
 
     /// Logs the change as a generic record, which is what the server's redo of them takes, without its copying and
     /// comparing of whole pages.
-    unsafe fn log_generic(&self, change: &Change<'_, Buffer>, parts: &[Part; MOST_BLOCKS]) -> XLogRecPtr {
+    unsafe fn log_generic(&self, change: &Change<'_, Buffer>, parts: &[Delta; MOST_BLOCKS]) -> XLogRecPtr {
         // SAFETY: inside the critical section; the parts stay as they are until the record is inserted.
         unsafe {
             ffi::XLogBeginInsert();
@@ -595,17 +595,18 @@ enum Asked {
 }
 
 /// One page's part of a record.
-struct Part {
+struct Delta {
     whole: bool,
     length: usize,
     delta: [u8; Ranges::DELTA_SIZE],
 }
 
 /// The parts of the record being built: nothing may allocate in a critical section.
-struct Scratch(UnsafeCell<[Part; MOST_BLOCKS]>);
+struct Scratch(UnsafeCell<[Delta; MOST_BLOCKS]>);
 
 // SAFETY: the server runs one thread.
 unsafe impl Sync for Scratch {}
 
-static SCRATCH: Scratch =
-    Scratch(UnsafeCell::new([const { Part { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS]));
+static SCRATCH: Scratch = Scratch(UnsafeCell::new(
+    [const { Delta { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
+));

@@ -34,10 +34,10 @@ pub unsafe fn find(
         let rows: *mut TM_IndexDelete = allocate(context, suspects.len(), false);
         let states: *mut TM_IndexStatus = allocate(context, suspects.len(), false);
         for (at, suspect) in suspects.iter().enumerate() {
-            rows.add(at).write(TM_IndexDelete { tid: heap_tid(suspect.tail), id: at as i16 });
+            rows.add(at).write(TM_IndexDelete { tid: heap_tid(suspect.tid), id: at as i16 });
             states.add(at).write(TM_IndexStatus {
                 idxoffnum: at as u16 + 1,
-                knowndeletable: search == Search::Marked && suspect.tail.dead(),
+                knowndeletable: search == Search::Marked && suspect.tid.dead(),
                 promising: search != Search::Marked && suspect.has_twin,
                 freespace: ONE,
             });

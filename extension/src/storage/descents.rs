@@ -4,7 +4,7 @@
 use core::cell::UnsafeCell;
 
 use fpbtree_engine::cache::descents::{Descents, Found, Marks};
-use fpbtree_engine::cache::hot_keys::Found as HotFound;
+use fpbtree_engine::cache::hot_keys::Lookup;
 use fpbtree_engine::format::Block;
 use fpbtree_engine::store::Seen;
 use pgrx::pg_sys::{self, Buffer};
@@ -193,7 +193,7 @@ impl Place {
     /// What the cache of hot keys says of a lookup's key; it is worth the time that so many asked in vain take. It is not
     /// asked for a while if it knew hardly any. `ask` does not come back to this module.
     #[inline]
-    pub fn ask_for_rows(&self, worth: i32, ask: impl FnOnce() -> HotFound) -> Option<HotFound> {
+    pub fn ask_for_rows(&self, worth: i32, ask: impl FnOnce() -> Lookup) -> Option<Lookup> {
         let cache = self.cache(caches())?;
         if cache.rows_rest > 0 {
             cache.rows_rest -= 1;
@@ -202,9 +202,9 @@ impl Place {
         }
         let found = ask();
         let (count, credit) = match found {
-            HotFound::Rows(..) => (&mut cache.rows.hits, worth),
-            HotFound::Stale => (&mut cache.rows.stale, -1),
-            HotFound::Unknown => (&mut cache.rows.misses, -1),
+            Lookup::Rows(..) => (&mut cache.rows.hits, worth),
+            Lookup::Stale => (&mut cache.rows.stale, -1),
+            Lookup::Unknown => (&mut cache.rows.misses, -1),
         };
         *count += 1;
         cache.rows_credit += credit;

@@ -3,7 +3,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
-use fpbtree_engine::cache::hot_keys::{self, HotRows};
+use fpbtree_engine::cache::hot_keys::{self, HotKeys};
 use fpbtree_engine::cache::word::words_at;
 use fpbtree_engine::paging;
 use pgrx::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY;
@@ -17,7 +17,7 @@ use crate::pg::relation;
 type Hook = Option<unsafe extern "C-unwind" fn()>;
 
 struct Shared {
-    cache: Option<HotRows<'static>>,
+    cache: Option<HotKeys<'static>>,
     /// What tells the session's database from others that had its number.
     database: Option<u32>,
     /// Others' hooks, to be called first.
@@ -49,7 +49,7 @@ pub fn register() {
 
 /// The cache, unless there is none.
 #[inline]
-pub fn cache() -> Option<&'static HotRows<'static>> {
+pub fn cache() -> Option<&'static HotKeys<'static>> {
     // SAFETY: written only when the server starts, before anyone asks.
     unsafe { (*PROCESS.0.get()).cache.as_ref() }
 }
@@ -105,7 +105,7 @@ unsafe extern "C-unwind" fn startup() {
             if !found {
                 memory.write_bytes(0, size);
             }
-            (*shared).cache = words_at(memory, size).and_then(HotRows::over);
+            (*shared).cache = words_at(memory, size).and_then(HotKeys::over);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use fpbtree_engine::format::{Block, Error, Geometry, LaneKind, META, NO_BLOCK, Tail};
+use fpbtree_engine::format::{Block, Error, Geometry, LaneKind, META, NO_BLOCK, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::page::{LogKind, Meta, Shape};
 use fpbtree_engine::store::{Mode, PageStore};
@@ -11,7 +11,7 @@ use pgrx::pg_sys::{self, ItemPointerData, Relation};
 use crate::pg::ffi;
 use crate::storage::buffers::PgStore;
 use crate::values::column;
-use crate::values::keys::{Keyed, LongColumns, tree, with_keys};
+use crate::values::keys::{BytesColumns, Keyed, tree, with_keys};
 
 /// What an index is, as its meta page says.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ struct Cached {
     /// How columns make keys: apart, for it is large, and no insertion is to copy it more than once.
     shape: Shape,
     /// Of an index whose keys are byte strings.
-    columns: Option<LongColumns>,
+    columns: Option<BytesColumns>,
     /// Where this process's last entry went.
     last_leaf: Block,
     /// Whether the one before went there, too.
@@ -69,7 +69,7 @@ impl Index {
         // SAFETY: as above.
         match unsafe { &(*cached(rel)).shape } {
             Shape::Exact(shape) => Some(*shape),
-            Shape::Long(_) => None,
+            Shape::Bytes(_) => None,
         }
     }
 
@@ -77,7 +77,7 @@ impl Index {
     ///
     /// # Safety
     /// As [`Index::of`], and the index is such a one. May raise.
-    pub unsafe fn long_columns(rel: Relation) -> LongColumns {
+    pub unsafe fn bytes_columns(rel: Relation) -> BytesColumns {
         // SAFETY: as above.
         let columns = unsafe { &(*cached(rel)).columns };
         columns.as_ref().expect("an index with prefix lanes").clone()
@@ -172,13 +172,13 @@ pub unsafe fn heap_place(tid: *const ItemPointerData) -> (u32, u16) {
     (u32::from(tid.ip_blkid.bi_hi) << 16 | u32::from(tid.ip_blkid.bi_lo), tid.ip_posid)
 }
 
-/// The TID that a tail holds.
+/// The TID that a TID holds.
 #[inline]
-pub fn heap_tid(tail: Tail) -> ItemPointerData {
-    let block = tail.block();
+pub fn heap_tid(tid: Tid) -> ItemPointerData {
+    let block = tid.block();
     ItemPointerData {
         ip_blkid: pg_sys::BlockIdData { bi_hi: (block >> 16) as u16, bi_lo: block as u16 },
-        ip_posid: tail.offset(),
+        ip_posid: tid.offset(),
     }
 }
 

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::CString;
 
 use fpbtree_engine::format::PageBytes;
-use fpbtree_engine::log::{Change, Horizon, Kind, MOST_BLOCKS, Part};
+use fpbtree_engine::log::{BlockEdits, Change, Horizon, MOST_BLOCKS, RecordKind};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::CACHE_LINE;
 use pgrx::PgSqlErrorCode::{ERRCODE_INDEX_CORRUPTED, ERRCODE_INTERNAL_ERROR, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
@@ -69,7 +69,7 @@ static PARTS: Parts = Parts(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS])
 ///
 /// # Safety
 /// `rel` is open. May raise.
-pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) -> Kind {
+pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) -> RecordKind {
     if !IS_REGISTERED.load(Ordering::Relaxed) {
         refuse(rel);
     }
@@ -102,7 +102,7 @@ fn refuse(rel: Relation) -> ! {
 ///
 /// # Safety
 /// Inside the critical section in which the change was made; its pages are locked.
-pub unsafe fn insert(change: &Change<'_, Buffer>, kind: Kind) -> XLogRecPtr {
+pub unsafe fn insert(change: &Change<'_, Buffer>, kind: RecordKind) -> XLogRecPtr {
     // SAFETY: by this function's contract; the parts stay as they are until the record is inserted.
     unsafe {
         let parts = &*PARTS.0.get();
@@ -132,8 +132,8 @@ impl Record {
         unsafe { (*(*self.0).record).header.xl_info }
     }
 
-    fn kind(self) -> Option<Kind> {
-        Kind::of(self.info() >> KIND_SHIFT)
+    fn kind(self) -> Option<RecordKind> {
+        RecordKind::of(self.info() >> KIND_SHIFT)
     }
 
     fn blocks(self) -> u8 {
@@ -166,8 +166,8 @@ impl Record {
     }
 
     /// A block's part. None if the record has the whole page in its place, or if it cannot be read.
-    fn part(self, id: u8) -> Option<Part> {
-        Part::decode(self.kind()?, self.bytes(id)?)
+    fn part(self, id: u8) -> Option<BlockEdits> {
+        BlockEdits::decode(self.kind()?, self.bytes(id)?)
     }
 }
 
@@ -179,7 +179,7 @@ impl Record {
 /// server's errors pass, and a panic becomes one here.
 unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
     let record = Record(record);
-    if std::panic::catch_unwind(|| (foresee(record), redo_record(record))).is_err() {
+    if std::panic::catch_unwind(|| (prefetch(record), redo_record(record))).is_err() {
         errors::raise(ERRCODE_INTERNAL_ERROR, format_args!("redo of an fpbtree record panicked"), None, None);
     }
 }
@@ -191,7 +191,7 @@ const FRONT: usize = 8 * CACHE_LINE;
 
 /// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages that
 /// it misses, and noted in which buffers the others are.
-fn foresee(record: Record) {
+fn prefetch(record: Record) {
     // SAFETY: the server's queue, which this process alone reads; records stay in it until they are redone.
     unsafe {
         let mut coming = (*(*record.0).record).next;
@@ -214,11 +214,11 @@ unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
     if is_far {
         return relation::expect_page(block.prefetch_buffer, (0..FRONT).step_by(CACHE_LINE));
     }
-    if let Some(kind) = Kind::of(info >> KIND_SHIFT).filter(|_| block.has_data) {
+    if let Some(kind) = RecordKind::of(info >> KIND_SHIFT).filter(|_| block.has_data) {
         // SAFETY: by this function's contract. Shared buffers are memory always; what is in this one is only a hint.
         unsafe {
             let bytes = core::slice::from_raw_parts(block.data.cast::<u8>(), block.data_len.into());
-            Part::foresee(kind, bytes, &*relation::page(block.prefetch_buffer).cast::<PageBytes>());
+            BlockEdits::prefetch(kind, bytes, &*relation::page(block.prefetch_buffer).cast::<PageBytes>());
         }
     }
 }
@@ -231,13 +231,13 @@ fn redo_record(record: Record) {
 }
 
 /// An insertion has one page, of which nothing is taken away.
-fn redo_insertion(record: Record, kind: Kind) {
+fn redo_insertion(record: Record, kind: RecordKind) {
     // SAFETY: the one block of the record, which is redone once.
     unsafe {
         let (action, buffer) = open(record, 0, false);
         if action == XLogRedoAction::BLK_NEEDS_REDO {
             redo_page(record, 0, buffer, |page| {
-                record.bytes(0).is_some_and(|bytes| Part::redo_insertion(kind, bytes, page))
+                record.bytes(0).is_some_and(|bytes| BlockEdits::redo_insertion(kind, bytes, page))
             });
         }
         release(buffer);
@@ -247,16 +247,18 @@ fn redo_insertion(record: Record, kind: Kind) {
 fn redo_parts(record: Record) {
     let mut buffers = [INVALID_BUFFER; MOST_BLOCKS];
     let mut is_done = [false; MOST_BLOCKS];
-    let parts: [Option<Part>; MOST_BLOCKS] = core::array::from_fn(|id| {
+    let parts: [Option<BlockEdits>; MOST_BLOCKS] = core::array::from_fn(|id| {
         let id = id as u8;
         if id < record.blocks() { record.part(id) } else { None }
     });
     let kind = record.kind();
-    if let Some(horizon) = parts[0].as_ref().filter(|_| kind == Some(Kind::Delete)).and_then(Part::horizon) {
+    if let Some(horizon) = parts[0].as_ref().filter(|_| kind == Some(RecordKind::Delete)).and_then(BlockEdits::horizon)
+    {
         resolve(record, horizon);
     }
     // A page that is deleted is empty, and its neighbour keeps what it has.
-    let takes_away = |id: usize| kind != Some(Kind::Unlink) && parts[id].as_ref().is_some_and(Part::takes_entries_away);
+    let takes_away =
+        |id: usize| kind != Some(RecordKind::Unlink) && parts[id].as_ref().is_some_and(BlockEdits::takes_entries_away);
     for waits in [true, false] {
         for id in (0..record.blocks() as usize).filter(|&id| takes_away(id) == waits) {
             // SAFETY: a block of the record, which is redone once.
@@ -368,7 +370,7 @@ unsafe extern "C-unwind" fn desc(text: StringInfo, record: *mut XLogReaderState)
 /// `rm_identify`: a record's kind.
 #[pg_guard]
 unsafe extern "C-unwind" fn identify(info: u8) -> *const c_char {
-    Kind::of(info >> KIND_SHIFT).map_or(core::ptr::null(), |kind| kind.name().as_ptr())
+    RecordKind::of(info >> KIND_SHIFT).map_or(core::ptr::null(), |kind| kind.name().as_ptr())
 }
 
 /// `rm_mask`: makes pages alike that differ in nothing that is logged, for `wal_consistency_checking`.

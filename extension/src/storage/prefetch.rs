@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use fpbtree_engine::format::Block;
 use fpbtree_engine::page::KeySpace;
-use fpbtree_engine::scan::{Direction, Leaves, Wanted};
+use fpbtree_engine::scan::{Direction, JumpPointers, Wanted};
 use fpbtree_engine::tree::Tree;
 use pgrx::pg_sys::{self, Oid, Relation};
 
@@ -180,7 +180,7 @@ pub fn misses() -> i64 {
 /// Leaves asked for ahead.
 pub struct LeavesAhead<K: KeySpace> {
     window: Window,
-    leaves: Leaves<K>,
+    leaves: JumpPointers<K>,
     /// Of the leaves handed out, which are on their way; by number.
     asked: [bool; MOST_DISTANCE + 1],
     given: usize,
@@ -209,14 +209,14 @@ impl<K: KeySpace> LeavesAhead<K> {
     /// # Safety
     /// `index` is open and nothing of it is locked. May raise.
     #[expect(clippy::too_many_arguments, reason = "what a scan knows at this place")]
-    pub unsafe fn come_to(
+    pub unsafe fn visit(
         &mut self,
         block: Block,
         missed: bool,
         tree: Tree<'_, PgStore, K>,
         wanted: &impl Wanted<K>,
         direction: Direction,
-        place: &K::Kept,
+        place: &K::OwnedKey,
         index: Relation,
         counts: &mut Counts,
     ) {

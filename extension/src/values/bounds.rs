@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 
 use crate::pg::memory::zeroed_array;
 use crate::pg::{errors, ffi};
-use crate::values::column::{self, Room, image};
+use crate::values::column::{self, ImageBuffer, image};
 use crate::values::exact;
 pub use crate::values::exact::{Neighbours, Range};
 
@@ -108,7 +108,7 @@ unsafe fn comparison(order: ColumnOrder, subtype: Oid, arg: Datum) -> impl FnMut
         ffi::fmgr_info_cxt(function, &mut info, pg_sys::CurrentMemoryContext);
         info
     };
-    let mut room = Room::default();
+    let mut room = ImageBuffer::default();
     move |field| {
         let value = column::value(order.ty, order.ty.decode(field, false), &mut room);
         // SAFETY: as above.

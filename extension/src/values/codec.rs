@@ -299,20 +299,20 @@ impl Codec {
 
 /// A column that is included in an index but is no key of it. NULL or the value is kept beside the key.
 #[derive(Clone, Copy)]
-pub struct Extra {
+pub struct Payload {
     shape: DigitShape,
     image: Image,
 }
 
-impl Extra {
+impl Payload {
     /// The included column, counted from 0 with the key columns.
     ///
     /// # Safety
     /// `rel` is an open index of ours with such a column. May raise.
-    pub unsafe fn of(rel: Relation, column: usize) -> Extra {
+    pub unsafe fn of(rel: Relation, column: usize) -> Payload {
         // SAFETY: by this function's contract.
         let image = unsafe { Image::of(rel, column) };
-        Extra { shape: DigitShape { kind: image.kind(0), descending: false, nulls_first: true }, image }
+        Payload { shape: DigitShape { kind: image.kind(0), descending: false, nulls_first: true }, image }
     }
 
     /// Puts a value into `rest`.
@@ -349,7 +349,7 @@ impl Scratch {
     /// As much as a key can have.
     const SIZE: usize = 2048;
 
-    /// Room for a value.
+    /// ImageBuffer for a value.
     pub const fn new() -> Scratch {
         Scratch([MaybeUninit::uninit(); Self::SIZE])
     }
@@ -396,11 +396,11 @@ impl Image {
     fn kind(self, prefix: u8) -> DigitKind {
         let value = match self.length {
             Self::VARLENA if self.packable => ValueLength::Variable,
-            Self::VARLENA => ValueLength::Long,
+            Self::VARLENA => ValueLength::Bytes,
             length => match u8::try_from(length) {
                 Ok(length) => ValueLength::Fixed(length),
                 Err(_) if length < 0 => ValueLength::CString,
-                Err(_) => ValueLength::Long,
+                Err(_) => ValueLength::Bytes,
             },
         };
         DigitKind::Opaque { prefix, value }
@@ -469,7 +469,7 @@ impl Image {
         unsafe {
             tuple.put_with(header + length, align, |room| {
                 match room.first_chunk_mut() {
-                    Some(long) if !is_short => *long = long_header(length),
+                    Some(long) if !is_short => *long = bytes_header(length),
                     _ => room[0] = short_header(length),
                 }
                 let (text_room, blank_room) = room[header..].split_at_mut_checked(text.len())?;
@@ -502,7 +502,7 @@ impl Image {
                 let start = padding + HEADER;
                 room.copy_within(1..=length, start);
                 room[..padding].fill(0);
-                room[padding..start].copy_from_slice(&long_header(length));
+                room[padding..start].copy_from_slice(&bytes_header(length));
                 Some(start + length)
             })
         }
@@ -542,7 +542,7 @@ const HEADER: usize = 4;
 const MOST_SHORT: usize = 126;
 
 /// The length of a value, itself included, in 4 bytes.
-fn long_header(content: usize) -> [u8; HEADER] {
+fn bytes_header(content: usize) -> [u8; HEADER] {
     (((HEADER + content) as u32) << 2).to_le_bytes()
 }
 

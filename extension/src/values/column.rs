@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::pg::errors::NameText;
 use crate::pg::{errors, ffi};
-use crate::values::keys::LongColumns;
+use crate::values::keys::BytesColumns;
 
 /// `pg_index.indoption`: DESC.
 pub const OPTION_DESCENDING: i16 = 1;
@@ -153,14 +153,14 @@ fn refuse_collation(class: &Class) -> ! {
 ///
 /// # Safety
 /// `rel` is an open index of ours. May raise: the caller's frames own no destructors.
-pub unsafe fn index_shape(rel: Relation) -> (Shape, Option<LongColumns>) {
+pub unsafe fn index_shape(rel: Relation) -> (Shape, Option<BytesColumns>) {
     // SAFETY: by this function's contract.
     unsafe {
         match exact_shape(rel) {
             Some(shape) => (Shape::Exact(shape), None),
             None => {
-                let columns = LongColumns::new(rel);
-                (Shape::Long(*columns.shape()), Some(columns))
+                let columns = BytesColumns::new(rel);
+                (Shape::Bytes(*columns.shape()), Some(columns))
             }
         }
     }
@@ -242,14 +242,14 @@ pub unsafe fn store(ty: ColumnType, image: u128, out: *mut u8) {
     }
 }
 
-/// Room for the value of a type that is passed by reference.
+/// ImageBuffer for the value of a type that is passed by reference.
 #[derive(Default)]
 #[repr(align(8))]
-pub struct Room([u8; 16]);
+pub struct ImageBuffer([u8; 16]);
 
 /// The value of an image, in `room` if its type is passed by reference.
 #[inline]
-pub fn value(ty: ColumnType, image: u128, room: &mut Room) -> Datum {
+pub fn value(ty: ColumnType, image: u128, room: &mut ImageBuffer) -> Datum {
     use ColumnType::*;
     match ty {
         // The server extends signed types, and compares some datums as whole words.

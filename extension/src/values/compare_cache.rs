@@ -11,10 +11,10 @@ const MOST: usize = 128;
 
 /// Answers about the value that was asked about last: the nearest on either side of it, as a search narrows down to it.
 #[derive(Clone)]
-pub struct Answers(RefCell<Kept>);
+pub struct CompareCache(RefCell<Nearest>);
 
 #[derive(Clone)]
-struct Kept {
+struct Nearest {
     column: usize,
     value: Buffer<MOST>,
     /// What the value was ordered behind last.
@@ -23,11 +23,11 @@ struct Kept {
     behind: Buffer<MOST>,
 }
 
-impl Answers {
+impl CompareCache {
     /// None yet.
-    pub const fn new() -> Answers {
-        let kept = Kept { column: 0, value: Buffer::new(), before: Buffer::new(), behind: Buffer::new() };
-        Answers(RefCell::new(kept))
+    pub const fn new() -> CompareCache {
+        let kept = Nearest { column: 0, value: Buffer::new(), before: Buffer::new(), behind: Buffer::new() };
+        CompareCache(RefCell::new(kept))
     }
 
     /// How `a`, of `column`, is ordered against `b`, if that is remembered. Neither is empty.
@@ -74,37 +74,37 @@ mod tests {
 
     #[test]
     fn the_nearest_are_remembered() {
-        let answers = Answers::new();
-        assert_eq!(answers.find(0, b"m", b"c"), None);
+        let cache = CompareCache::new();
+        assert_eq!(cache.find(0, b"m", b"c"), None);
         for (b, order) in [(b"c", Ordering::Greater), (b"t", Ordering::Less), (b"d", Ordering::Greater)] {
-            answers.note(0, b"m", b, order);
-            assert_eq!(answers.find(0, b"m", b), Some(order));
+            cache.note(0, b"m", b, order);
+            assert_eq!(cache.find(0, b"m", b), Some(order));
         }
-        assert_eq!(answers.find(0, b"m", b"t"), Some(Ordering::Less));
-        assert_eq!(answers.find(0, b"m", b"c"), None);
-        assert_eq!(answers.find(0, b"n", b"d"), None);
-        assert_eq!(answers.find(1, b"m", b"d"), None);
+        assert_eq!(cache.find(0, b"m", b"t"), Some(Ordering::Less));
+        assert_eq!(cache.find(0, b"m", b"c"), None);
+        assert_eq!(cache.find(0, b"n", b"d"), None);
+        assert_eq!(cache.find(1, b"m", b"d"), None);
     }
 
     #[test]
     fn another_value_or_column_begins_anew() {
-        let answers = Answers::new();
-        answers.note(0, b"m", b"c", Ordering::Greater);
-        answers.note(0, b"b", b"t", Ordering::Less);
-        assert_eq!(answers.find(0, b"b", b"c"), None);
-        answers.note(1, b"b", b"a", Ordering::Greater);
-        assert_eq!(answers.find(1, b"b", b"t"), None);
-        assert_eq!(answers.find(0, b"b", b"t"), None);
+        let cache = CompareCache::new();
+        cache.note(0, b"m", b"c", Ordering::Greater);
+        cache.note(0, b"b", b"t", Ordering::Less);
+        assert_eq!(cache.find(0, b"b", b"c"), None);
+        cache.note(1, b"b", b"a", Ordering::Greater);
+        assert_eq!(cache.find(1, b"b", b"t"), None);
+        assert_eq!(cache.find(0, b"b", b"t"), None);
     }
 
     #[test]
     fn long_values_are_not_remembered() {
-        let (answers, long) = (Answers::new(), [b'x'; MOST + 1]);
-        answers.note(0, b"m", b"c", Ordering::Greater);
-        answers.note(0, &long, b"c", Ordering::Less);
-        answers.note(0, b"m", &long, Ordering::Less);
-        assert_eq!(answers.find(0, &long, b"c"), None);
-        assert_eq!(answers.find(0, b"m", &long), None);
-        assert_eq!(answers.find(0, b"m", b"c"), Some(Ordering::Greater));
+        let (cache, long) = (CompareCache::new(), [b'x'; MOST + 1]);
+        cache.note(0, b"m", b"c", Ordering::Greater);
+        cache.note(0, &long, b"c", Ordering::Less);
+        cache.note(0, b"m", &long, Ordering::Less);
+        assert_eq!(cache.find(0, &long, b"c"), None);
+        assert_eq!(cache.find(0, b"m", &long), None);
+        assert_eq!(cache.find(0, b"m", b"c"), Some(Ordering::Greater));
     }
 }

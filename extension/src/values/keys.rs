@@ -2,11 +2,13 @@
 
 use core::cmp::Ordering;
 
-use fpbtree_engine::format::{Lane, NO_BLOCK, Tail};
+use fpbtree_engine::format::{Lane, NO_BLOCK, Tid};
 use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::keys::bytes::{ColumnOrder, LongOrder, LongShape, MOST_KEY, MOST_PARTS, Opened, Room, Stored};
+use fpbtree_engine::keys::bytes::{
+    BytesOrder, BytesShape, CompareValues, KeyBuffer, MOST_KEY, MOST_PARTS, Opened, Stored,
+};
 use fpbtree_engine::keys::digits::Buffer;
-use fpbtree_engine::page::{Entry, Long, Shape};
+use fpbtree_engine::page::{Bytes, Entry, Shape};
 use fpbtree_engine::scan::Scannable;
 use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::load::Loadable;
@@ -17,9 +19,9 @@ use crate::pg::errors::{Name, Text};
 use crate::pg::{errors, ffi};
 use crate::storage::buffers::PgStore;
 use crate::storage::index::{Index, heap_place};
-use crate::values::codec::{Codec, Extra, Scratch};
+use crate::values::codec::{Codec, Payload, Scratch};
 use crate::values::column;
-use crate::values::compare_cache::Answers;
+use crate::values::compare_cache::CompareCache;
 use crate::values::tuple::Tuple;
 
 /// A key space whose entries are made of rows.
@@ -44,7 +46,7 @@ pub trait Keyed: Loadable + Scannable {
     /// How keys are compared beyond what their bytes say.
     fn order(columns: &Self::Columns) -> Self::Order<'_>;
 
-    /// Room for a row's entry-to-be.
+    /// KeyBuffer for a row's entry-to-be.
     fn new_row() -> Self::Row;
 
     /// Makes a row's entry-to-be, in place: it may be large.
@@ -65,10 +67,10 @@ pub trait Keyed: Loadable + Scannable {
     fn entry(row: &Self::Row) -> Entry<'_, Self>;
 
     /// The places before and behind all entries with the key of a row, whatever their TIDs.
-    fn around(columns: &Self::Columns, row: &Self::Row, low: &mut Self::Kept, high: &mut Self::Kept);
+    fn around(columns: &Self::Columns, row: &Self::Row, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey);
 
     /// The place behind all entries with the key of an entry. `None` if the entry is damaged.
-    fn beyond(columns: &Self::Columns, entry: &Entry<'_, Self>, place: &mut Self::Kept) -> Option<()>;
+    fn beyond(columns: &Self::Columns, entry: &Entry<'_, Self>, place: &mut Self::OwnedKey) -> Option<()>;
 
     /// The index tuple of an entry: a value for each column of the index. None if the entry is damaged.
     ///
@@ -104,8 +106,8 @@ macro_rules! with_keys {
                 type $keys = u128;
                 $run
             }
-            fpbtree_engine::format::LaneKind::Prefix | fpbtree_engine::format::LaneKind::PrefixExtra => {
-                type $keys = fpbtree_engine::page::Long;
+            fpbtree_engine::format::LaneKind::Prefix | fpbtree_engine::format::LaneKind::PrefixPayload => {
+                type $keys = fpbtree_engine::page::Bytes;
                 $run
             }
         }
@@ -119,19 +121,19 @@ pub fn tree<'t, K: Keyed>(store: &'t PgStore, index: &'t Index, columns: &'t K::
     Tree::ordered(store, &index.geometry, K::order(columns))
 }
 
-/// A row's tail. A heap offset that no heap page of this block size has is refused.
-unsafe fn tail(rel: Relation, rank: bool, negative: bool, tid: *const ItemPointerData) -> Tail {
+/// A row's TID. A heap offset that no heap page of this block size has is refused.
+unsafe fn tid_of(rel: Relation, rank: bool, negative: bool, tid: *const ItemPointerData) -> Tid {
     // SAFETY: a valid TID, by the caller's contract.
     let (block, offset) = unsafe { heap_place(tid) };
-    if offset > Tail::MAX_OFFSET {
+    if offset > Tid::MAX_OFFSET {
         errors::raise(
             ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             format_args!("row {offset} of block {block} cannot be in index \"{}\"", Name(rel)),
-            Some(format_args!("fpbtree takes {} rows a block at most.", Tail::MAX_OFFSET)),
+            Some(format_args!("fpbtree takes {} rows a block at most.", Tid::MAX_OFFSET)),
             None,
         );
     }
-    Tail::new(rank, block, offset, negative)
+    Tid::new(rank, block, offset, negative)
 }
 
 /// The trait says the same of all exact lanes.
@@ -139,7 +141,7 @@ macro_rules! keyed {
     ($($lane:ident)*) => {$(
         impl Keyed for $lane {
             type Columns = KeyShape;
-            type Row = ($lane, Tail);
+            type Row = ($lane, Tid);
 
             #[inline(always)]
             unsafe fn columns(rel: Relation) -> KeyShape {
@@ -158,8 +160,8 @@ macro_rules! keyed {
             fn order(_columns: &KeyShape) -> Self::Order<'_> {}
 
             #[inline(always)]
-            fn new_row() -> ($lane, Tail) {
-                (0, Tail::MIN)
+            fn new_row() -> ($lane, Tid) {
+                (0, Tid::MIN)
             }
 
             unsafe fn put_row(
@@ -168,7 +170,7 @@ macro_rules! keyed {
                 values: *const Datum,
                 nulls: *const bool,
                 tid: *const ItemPointerData,
-                row: &mut ($lane, Tail),
+                row: &mut ($lane, Tid),
             ) {
                 let columns = shape.columns();
                 // SAFETY: the server gives a value and a null flag for each column; a value that is not NULL is of the
@@ -182,21 +184,21 @@ macro_rules! keyed {
                     shape.pack(&images[..columns.len()])
                 };
                 // SAFETY: by this function's contract.
-                *row = ($lane::from_u128(packed.lane), unsafe { tail(rel, packed.rank, packed.negative, tid) });
+                *row = ($lane::from_u128(packed.lane), unsafe { tid_of(rel, packed.rank, packed.negative, tid) });
             }
 
-            fn entry(row: &($lane, Tail)) -> Entry<'_, $lane> {
-                Entry { key: row.0, tail: row.1, child: NO_BLOCK }
+            fn entry(row: &($lane, Tid)) -> Entry<'_, $lane> {
+                Entry { key: row.0, tid: row.1, child: NO_BLOCK }
             }
 
-            fn around(_shape: &KeyShape, row: &($lane, Tail), low: &mut Self::Kept, high: &mut Self::Kept) {
+            fn around(_shape: &KeyShape, row: &($lane, Tid), low: &mut Self::OwnedKey, high: &mut Self::OwnedKey) {
                 let (lane, rank) = (row.0, row.1.rank());
-                (low.lane, low.tail) = (lane, Tail::first(rank));
-                (high.lane, high.tail) = (lane, Tail::last(rank));
+                (low.lane, low.tid) = (lane, Tid::first(rank));
+                (high.lane, high.tid) = (lane, Tid::last(rank));
             }
 
-            fn beyond(_shape: &KeyShape, entry: &Entry<'_, $lane>, place: &mut Self::Kept) -> Option<()> {
-                (place.lane, place.tail) = (entry.key, Tail::last(entry.tail.rank()));
+            fn beyond(_shape: &KeyShape, entry: &Entry<'_, $lane>, place: &mut Self::OwnedKey) -> Option<()> {
+                (place.lane, place.tid) = (entry.key, Tid::last(entry.tid.rank()));
                 Some(())
             }
 
@@ -207,17 +209,17 @@ macro_rules! keyed {
             ) -> Option<*mut pg_sys::IndexTupleData> {
                 tuple.clear();
                 for (c, column) in shape.columns().iter().enumerate() {
-                    match shape.unpack(entry.key.to_u128(), entry.tail, c) {
+                    match shape.unpack(entry.key.to_u128(), entry.tid, c) {
                         None => tuple.put_null(),
                         // SAFETY: by this function's contract.
                         Some(image) => unsafe { tuple.put_exact(column.ty, image)? },
                     }
                 }
-                Some(tuple.form(entry.tail))
+                Some(tuple.form(entry.tid))
             }
 
             fn is_same(_shape: &KeyShape, a: &Entry<'_, $lane>, b: &Entry<'_, $lane>) -> bool {
-                a.key == b.key && a.tail.alive() == b.tail.alive()
+                a.key == b.key && a.tid.alive() == b.tid.alive()
             }
 
             fn ranks(shape: &KeyShape) -> Option<bool> {
@@ -231,25 +233,25 @@ keyed!(u32 u64 u128);
 
 /// The columns of an index whose keys are byte strings.
 #[derive(Clone)]
-pub struct LongColumns {
-    shape: LongShape,
+pub struct BytesColumns {
+    shape: BytesShape,
     codecs: [Codec; KeyShape::MAX_COLUMNS],
     keys: usize,
-    extras: [Option<Extra>; KeyShape::MAX_COLUMNS],
+    payloads: [Option<Payload>; KeyShape::MAX_COLUMNS],
     all: usize,
     /// The comparison functions of opaque columns, which the relation cache keeps.
     functions: [*mut FmgrInfo; KeyShape::MAX_COLUMNS],
     /// Whether an opaque column is an expression.
     computes: bool,
-    answers: Answers,
+    cache: CompareCache,
 }
 
-impl LongColumns {
+impl BytesColumns {
     /// What the catalogs say of the columns.
     ///
     /// # Safety
     /// `rel` is an open index of ours. May raise.
-    pub unsafe fn new(rel: Relation) -> LongColumns {
+    pub unsafe fn new(rel: Relation) -> BytesColumns {
         // SAFETY: by this function's contract.
         unsafe {
             let keys = (*(*rel).rd_index).indnkeyatts as usize;
@@ -262,15 +264,15 @@ impl LongColumns {
                 is_opaque |= found.shape.is_opaque();
                 computes |= found.shape.is_opaque() && column::is_expression(rel, c);
             }
-            let mut extras = [None; KeyShape::MAX_COLUMNS];
-            for (c, extra) in extras.iter_mut().enumerate().take(all).skip(keys) {
-                *extra = Some(Extra::of(rel, c));
+            let mut payloads = [None; KeyShape::MAX_COLUMNS];
+            for (c, payload) in payloads.iter_mut().enumerate().take(all).skip(keys) {
+                *payload = Some(Payload::of(rel, c));
             }
             let carries = all > keys || codecs[..keys].iter().any(Codec::has_residue);
             let digits = codecs.map(|codec| codec.shape);
-            let shape = LongShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
+            let shape = BytesShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
             let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
-            LongColumns { shape, codecs, keys, extras, all, functions, computes, answers: Answers::new() }
+            BytesColumns { shape, codecs, keys, payloads, all, functions, computes, cache: CompareCache::new() }
         }
     }
 
@@ -288,7 +290,7 @@ impl LongColumns {
     }
 
     /// How keys are made of the columns.
-    pub fn shape(&self) -> &LongShape {
+    pub fn shape(&self) -> &BytesShape {
         &self.shape
     }
 
@@ -298,20 +300,20 @@ impl LongColumns {
     }
 }
 
-impl ColumnOrder for LongColumns {
+impl CompareValues for BytesColumns {
     fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
         if a == b {
             return Ordering::Equal;
         }
-        self.answers.find(column, a, b).unwrap_or_else(|| {
+        self.cache.find(column, a, b).unwrap_or_else(|| {
             let order = self.ask(column, a, b);
-            self.answers.note(column, a, b, order);
+            self.cache.note(column, a, b, order);
             order
         })
     }
 }
 
-impl LongColumns {
+impl BytesColumns {
     /// Calls the operator class's function. May raise.
     fn ask(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
         let codec = &self.codecs[column];
@@ -326,133 +328,134 @@ impl LongColumns {
 }
 
 /// A row's key and what goes with it.
-pub struct LongRow {
+pub struct BytesRow {
     digits: Buffer<MOST_KEY>,
     normal: usize,
-    extra: Buffer<MOST_PARTS>,
-    tail: Tail,
+    payload: Buffer<MOST_PARTS>,
+    tid: Tid,
 }
 
-impl LongRow {
+impl BytesRow {
     /// The key's digits.
     pub fn digits(&self) -> &[u8] {
         self.digits.as_slice()
     }
 }
 
-impl Keyed for Long {
-    type Columns = LongColumns;
-    type Row = LongRow;
+impl Keyed for Bytes {
+    type Columns = BytesColumns;
+    type Row = BytesRow;
 
-    unsafe fn columns(rel: Relation) -> LongColumns {
+    unsafe fn columns(rel: Relation) -> BytesColumns {
         // SAFETY: by this function's contract.
         unsafe {
-            let mut columns = Index::long_columns(rel);
+            let mut columns = Index::bytes_columns(rel);
             columns.find_functions(rel);
             columns
         }
     }
 
-    unsafe fn new_columns(rel: Relation) -> LongColumns {
+    unsafe fn new_columns(rel: Relation) -> BytesColumns {
         // SAFETY: by this function's contract.
         unsafe {
-            let mut columns = LongColumns::new(rel);
+            let mut columns = BytesColumns::new(rel);
             columns.find_functions(rel);
             columns
         }
     }
 
-    fn order(columns: &LongColumns) -> Option<LongOrder<'_>> {
-        columns.shape.is_opaque().then_some(LongOrder { shape: &columns.shape, columns })
+    fn order(columns: &BytesColumns) -> Option<BytesOrder<'_>> {
+        columns.shape.is_opaque().then_some(BytesOrder { shape: &columns.shape, columns })
     }
 
     #[inline(always)]
-    fn new_row() -> LongRow {
-        LongRow { digits: Buffer::new(), normal: 0, extra: Buffer::new(), tail: Tail::MIN }
+    fn new_row() -> BytesRow {
+        BytesRow { digits: Buffer::new(), normal: 0, payload: Buffer::new(), tid: Tid::MIN }
     }
 
     unsafe fn put_row(
-        columns: &LongColumns,
+        columns: &BytesColumns,
         rel: Relation,
         values: *const Datum,
         nulls: *const bool,
         tid: *const ItemPointerData,
-        row: &mut LongRow,
+        row: &mut BytesRow,
     ) {
         row.digits.clear();
-        row.extra.clear();
+        row.payload.clear();
         let mut rest = Buffer::<MOST_KEY>::new();
         // SAFETY: by this function's contract.
         unsafe {
             for (c, codec) in columns.codecs.iter().enumerate().take(columns.keys) {
                 codec.put(*values.add(c), *nulls.add(c), &mut row.digits, &mut rest);
             }
-            for (c, extra) in columns.extras.iter().enumerate().take(columns.all) {
-                if let Some(extra) = extra {
-                    extra.put(*values.add(c), *nulls.add(c), &mut rest);
+            for (c, payload) in columns.payloads.iter().enumerate().take(columns.all) {
+                if let Some(payload) = payload {
+                    payload.put(*values.add(c), *nulls.add(c), &mut rest);
                 }
             }
             let parts = columns.shape.parts(row.digits.as_slice());
             row.normal = parts.normal.len();
-            row.extra.put(parts.marker);
-            row.extra.put(parts.value);
-            row.extra.put(rest.as_slice());
+            row.payload.put(parts.marker);
+            row.payload.put(parts.value);
+            row.payload.put(rest.as_slice());
             let size = row.digits.len() + rest.len();
             if size > MOST_KEY {
                 refuse_size(rel, size, tid);
             }
-            row.tail = tail(rel, false, false, tid);
+            row.tid = tid_of(rel, false, false, tid);
         }
     }
 
-    fn entry(row: &LongRow) -> Entry<'_, Long> {
+    fn entry(row: &BytesRow) -> Entry<'_, Bytes> {
         let normal = &row.digits.as_slice()[..row.normal];
-        Entry { key: Stored::whole(normal, row.extra.as_slice()), tail: row.tail, child: NO_BLOCK }
+        Entry { key: Stored::whole(normal, row.payload.as_slice()), tid: row.tid, child: NO_BLOCK }
     }
 
-    fn around(columns: &LongColumns, row: &LongRow, low: &mut Self::Kept, high: &mut Self::Kept) {
-        low.place(&columns.shape, row.digits(), false);
-        high.place(&columns.shape, row.digits(), true);
+    fn around(columns: &BytesColumns, row: &BytesRow, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey) {
+        low.set_to_place(&columns.shape, row.digits(), false);
+        high.set_to_place(&columns.shape, row.digits(), true);
     }
 
-    fn beyond(columns: &LongColumns, entry: &Entry<'_, Long>, place: &mut Self::Kept) -> Option<()> {
-        let mut room = Room::new();
-        place.place(&columns.shape, columns.shape.join(&entry.key, &mut room)?, true);
+    fn beyond(columns: &BytesColumns, entry: &Entry<'_, Bytes>, place: &mut Self::OwnedKey) -> Option<()> {
+        let mut room = KeyBuffer::new();
+        place.set_to_place(&columns.shape, columns.shape.join(&entry.key, &mut room)?, true);
         Some(())
     }
 
     #[inline(always)]
     unsafe fn index_tuple(
-        columns: &LongColumns,
-        entry: &Entry<'_, Long>,
+        columns: &BytesColumns,
+        entry: &Entry<'_, Bytes>,
         tuple: &mut Tuple,
     ) -> Option<*mut pg_sys::IndexTupleData> {
-        let mut room = Room::new();
-        let Opened { mut normal, mut value, mut rest } = columns.shape.open(&entry.key, &mut room)?;
+        let mut room = KeyBuffer::new();
+        let Opened { mut normal, mut value, mut carried } = columns.shape.open(&entry.key, &mut room)?;
         tuple.clear();
         // SAFETY: by this function's contract.
         unsafe {
             for (c, codec) in columns.codecs[..columns.keys].iter().enumerate() {
                 let key = if c < columns.shape.opaque_from() { &mut normal } else { &mut value };
-                codec.get(key, &mut rest, tuple)?;
+                codec.get(key, &mut carried, tuple)?;
             }
-            for extra in columns.extras[columns.keys..columns.all].iter().flatten() {
-                extra.get(&mut rest, tuple)?;
+            for payload in columns.payloads[columns.keys..columns.all].iter().flatten() {
+                payload.get(&mut carried, tuple)?;
             }
         }
-        Some(tuple.form(entry.tail))
+        Some(tuple.form(entry.tid))
     }
 
-    fn is_same(columns: &LongColumns, a: &Entry<'_, Long>, b: &Entry<'_, Long>) -> bool {
-        let values = |key: &Stored<'_>| if columns.computes { columns.shape.value_length(key.extra) } else { Some(0) };
+    fn is_same(columns: &BytesColumns, a: &Entry<'_, Bytes>, b: &Entry<'_, Bytes>) -> bool {
+        let values =
+            |key: &Stored<'_>| if columns.computes { columns.shape.value_length(key.payload) } else { Some(0) };
         let carries_same = match (values(&a.key), values(&b.key)) {
-            (Some(in_a), Some(in_b)) => a.key.extra.get(in_a..) == b.key.extra.get(in_b..),
+            (Some(in_a), Some(in_b)) => a.key.payload.get(in_a..) == b.key.payload.get(in_b..),
             _ => false,
         };
-        carries_same && a.key.common(&b.key) == usize::MAX && a.tail.alive() == b.tail.alive()
+        carries_same && a.key.common(&b.key) == usize::MAX && a.tid.alive() == b.tid.alive()
     }
 
-    fn ranks(_columns: &LongColumns) -> Option<bool> {
+    fn ranks(_columns: &BytesColumns) -> Option<bool> {
         None
     }
 }

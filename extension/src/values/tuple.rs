@@ -1,7 +1,7 @@
 //! Index tuples, as index-only scans hand them to the server: written value by value, as the server lays them out, into
 //! memory that the next one uses again.
 
-use fpbtree_engine::format::Tail;
+use fpbtree_engine::format::Tid;
 use fpbtree_engine::keys::{ColumnType, KeyShape};
 use pgrx::pg_sys::{IndexTupleData, MemoryContext};
 
@@ -12,7 +12,7 @@ use crate::values::column;
 /// The tuple that is being formed, or was formed last.
 pub struct Tuple {
     context: MemoryContext,
-    /// Room for a header, a null bitmap and values, aligned to 16.
+    /// ImageBuffer for a header, a null bitmap and values, aligned to 16.
     bytes: &'static mut [u8],
     /// Where the last value ends.
     used: usize,
@@ -145,23 +145,23 @@ impl Tuple {
         }
     }
 
-    /// The tuple of the columns put, of the row with this tail.
+    /// The tuple of the columns put, of the row with this TID.
     #[inline]
-    pub fn form(&mut self, tail: Tail) -> *mut IndexTupleData {
+    pub fn form(&mut self, tid: Tid) -> *mut IndexTupleData {
         let (start, has_nulls) = if self.nulls == 0 { (VALUES - HEADER, 0) } else { (0, HAS_NULLS) };
         if self.nulls != 0 {
             // The bitmap has a bit for each value.
             self.bytes[HEADER..VALUES].copy_from_slice(&u64::from(!self.nulls).to_le_bytes());
         }
         let size = ((self.used - start + 7) & !7).min(MOST_SIZE) as u16;
-        self.put_header(start, size | HAS_VARIABLE | has_nulls, tail)
+        self.put_header(start, size | HAS_VARIABLE | has_nulls, tid)
     }
 
     #[inline(always)]
-    fn put_header(&mut self, start: usize, t_info: u16, tail: Tail) -> *mut IndexTupleData {
+    fn put_header(&mut self, start: usize, t_info: u16, tid: Tid) -> *mut IndexTupleData {
         let tuple = self.bytes[start..VALUES].as_mut_ptr().cast::<IndexTupleData>();
         // SAFETY: room for a header, aligned to 8.
-        unsafe { tuple.write(IndexTupleData { t_tid: heap_tid(tail), t_info }) };
+        unsafe { tuple.write(IndexTupleData { t_tid: heap_tid(tid), t_info }) };
         tuple
     }
 
@@ -220,13 +220,13 @@ impl Plain {
 
     /// The tuple of an entry; None if its value is NULL.
     #[inline(always)]
-    pub fn form(&self, lane: u64, tail: Tail, tuple: &mut Tuple) -> Option<*mut IndexTupleData> {
-        if tail.rank() == self.null_rank {
+    pub fn form(&self, lane: u64, tid: Tid, tuple: &mut Tuple) -> Option<*mut IndexTupleData> {
+        if tid.rank() == self.null_rank {
             return None;
         }
         let value = (lane ^ self.turn) & self.bits;
         // What lies behind a short value is padding.
         tuple.bytes[VALUES..VALUES + 8].copy_from_slice(&value.to_le_bytes());
-        Some(tuple.put_header(VALUES - HEADER, (HEADER + 8) as u16, tail))
+        Some(tuple.put_header(VALUES - HEADER, (HEADER + 8) as u16, tid))
     }
 }

@@ -37,7 +37,7 @@ pub use order::{Binary, Interpolation, Keys, Linear, Order, Search, Sentinels, S
 
 use crate::format::Lane;
 use crate::simd::{self, Simd};
-use node::{Layout, Link, before};
+use node::{NodeLayout, NodeLink, before};
 use order::{HEADER, LINE};
 use region::{Field, Pool, Region};
 
@@ -159,7 +159,7 @@ pub struct Usage {
 /// An ordered map from `K` to `V` in a region of bytes `M`, with levels of the modules `S`.
 pub struct Tree<K, V, S: Modules, M> {
     region: Region<M>,
-    root: Layout<K, u32, OrderRoot<S>>,
+    root: NodeLayout<K, u32, OrderRoot<S>>,
     values: PhantomData<V>,
 }
 
@@ -195,8 +195,8 @@ macro_rules! with_node {
 }
 
 impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
-    const LEAF: Layout<K, V, Order0<S>> = Layout::fitting(S::Leaf::SIZE);
-    const INNER: Layout<K, u32, Order1<S>> = Layout::fitting(S::Inner::SIZE);
+    const LEAF: NodeLayout<K, V, Order0<S>> = NodeLayout::fitting(S::Leaf::SIZE);
+    const INNER: NodeLayout<K, u32, Order1<S>> = NodeLayout::fitting(S::Inner::SIZE);
     const LEAVES: Pool = Pool { size: S::Leaf::SIZE, leaf: true };
     const INNERS: Pool = Pool { size: S::Inner::SIZE, leaf: false };
 
@@ -228,7 +228,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
         if !root.contains(&region.root_size()) {
             return Err(Error::Foreign);
         }
-        let root = Layout::fitting(region.root_size());
+        let root = NodeLayout::fitting(region.root_size());
         Ok(Tree { region, root, values: PhantomData })
     }
 
@@ -256,7 +256,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
         let leaf = tree.leaf(tree.descend(simd, key).ok()?).ok()?;
         match Self::LEAF.at_most(simd, leaf, key) {
             Some(slot) => Some(Self::LEAF.entry(leaf, slot)),
-            None => tree.greatest(Link::Previous.get(leaf)),
+            None => tree.greatest(NodeLink::Previous.get(leaf)),
         }
     }
 
@@ -269,7 +269,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
     /// The pairs from `key` on, in ascending order.
     pub fn range_from(&self, key: K) -> impl Iterator<Item = (K, V)> {
         let first = self.descend(Simd::chosen(), key).ok().and_then(|id| self.leaf(id).ok());
-        let next = |leaf: &&[u8]| self.leaf(Link::Next.get(leaf)).ok();
+        let next = |leaf: &&[u8]| self.leaf(NodeLink::Next.get(leaf)).ok();
         // A ring of damaged links has an end too.
         let leaves = core::iter::successors(first, next).take(self.region.most(Self::LEAVES));
         leaves.flat_map(move |leaf| {
@@ -375,7 +375,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
     /// below it.
     fn verify_children<O: Order>(
         &self,
-        layout: &Layout<K, u32, O>,
+        layout: &NodeLayout<K, u32, O>,
         node: &[u8],
         levels: usize,
         bounds: (Option<K>, Option<K>),
@@ -405,7 +405,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
     fn verify_leaf(&self, id: u32, (low, high): (Option<K>, Option<K>), found: &mut Found) -> Result<(), Error> {
         let leaf = self.leaf(id)?;
         sound(Self::LEAF.flaw(leaf).is_none())?;
-        let expected = (found.leaves == 0 || found.next == id) && Link::Previous.get(leaf) == found.leaf;
+        let expected = (found.leaves == 0 || found.next == id) && NodeLink::Previous.get(leaf) == found.leaf;
         let count = Self::LEAF.count(leaf);
         sound(expected && (count > 0 || self.is_empty()))?;
         let inside = |key: K| low.is_none_or(|low| low <= key) && high.is_none_or(|high| key < high);
@@ -418,7 +418,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
         }
         found.leaves += 1;
         found.entries += count as u64;
-        (found.leaf, found.next) = (id, Link::Next.get(leaf));
+        (found.leaf, found.next) = (id, NodeLink::Next.get(leaf));
         sound(found.leaves as usize <= self.region.most(Self::LEAVES))
     }
 }
@@ -431,7 +431,7 @@ impl<K: Lane, V: Value, S: Modules, M: DerefMut<Target = [u8]>> Tree<K, V, S, M>
     pub fn format(memory: M) -> Result<Self, Error> {
         let root_size = Self::root_size(memory.len());
         let region = Region::format(memory, Self::STAMP, root_size)?;
-        let mut tree = Tree { region, root: Layout::fitting(root_size), values: PhantomData };
+        let mut tree = Tree { region, root: NodeLayout::fitting(root_size), values: PhantomData };
         tree.clear()?;
         Ok(tree)
     }
@@ -539,16 +539,16 @@ impl<K: Lane, V: Value, S: Modules, M: DerefMut<Target = [u8]>> Tree<K, V, S, M>
     fn split_leaf(&mut self, id: u32, key: K) -> Result<(K, u32), Error> {
         let added = self.region.take(Self::LEAVES)?;
         let [left, right] = self.region.two([id, added], Self::LEAVES)?;
-        let next = Link::Next.get(left);
+        let next = NodeLink::Next.get(left);
         right[..HEADER].fill(0);
         let greatest = Self::LEAF.at_most(Simd::chosen(), left, K::MAX).map(|slot| Self::LEAF.key(left, slot));
         let appended = next == 0 && greatest < Some(key);
         let separator = if appended { key } else { Self::LEAF.split(left, right) };
-        Link::Next.set(left, added);
-        Link::Previous.set(right, id);
-        Link::Next.set(right, next);
+        NodeLink::Next.set(left, added);
+        NodeLink::Previous.set(right, id);
+        NodeLink::Next.set(right, next);
         if next != 0 {
-            Link::Previous.set(self.region.node_mut(next, Self::LEAVES)?, added);
+            NodeLink::Previous.set(self.region.node_mut(next, Self::LEAVES)?, added);
         }
         Ok((separator, added))
     }
@@ -583,7 +583,7 @@ impl<K: Lane, V: Value, S: Modules, M: DerefMut<Target = [u8]>> Tree<K, V, S, M>
             // The root's first entries have gone down already.
             let root = self.region.root_mut()?;
             match separator {
-                None => Link::FIRST_CHILD.set(root, id),
+                None => NodeLink::FIRST_CHILD.set(root, id),
                 Some(separator) => self.root.set_entry(root, place - 1, (separator, id)),
             }
         }
@@ -657,12 +657,12 @@ impl<K: Lane, V: Value, S: Modules, M: DerefMut<Target = [u8]>> Tree<K, V, S, M>
     /// Takes a leaf out of the row of leaves, and gives it back.
     fn drop_leaf(&mut self, id: u32) -> Result<(), Error> {
         let leaf = self.leaf(id)?;
-        let (previous, next) = (Link::Previous.get(leaf), Link::Next.get(leaf));
+        let (previous, next) = (NodeLink::Previous.get(leaf), NodeLink::Next.get(leaf));
         if previous != 0 {
-            Link::Next.set(self.region.node_mut(previous, Self::LEAVES)?, next);
+            NodeLink::Next.set(self.region.node_mut(previous, Self::LEAVES)?, next);
         }
         if next != 0 {
-            Link::Previous.set(self.region.node_mut(next, Self::LEAVES)?, previous);
+            NodeLink::Previous.set(self.region.node_mut(next, Self::LEAVES)?, previous);
         }
         self.region.give(id, Self::LEAVES)
     }
@@ -711,12 +711,12 @@ impl<K: Lane, V: Value, S: Modules, M: DerefMut<Target = [u8]>> Tree<K, V, S, M>
     /// While the root has a single child, and that is not the last inner level, takes over its children.
     fn lower(&mut self) -> Result<(), Error> {
         while self.region.levels() > 1 && self.root.count(self.region.root()?) == 0 {
-            let id = Link::FIRST_CHILD.get(self.region.root()?);
+            let id = NodeLink::FIRST_CHILD.get(self.region.root()?);
             for slot in 0..=Self::INNER.count(self.inner(id)?) {
                 let node = self.inner(id)?;
                 if slot == 0 {
-                    let first = Link::FIRST_CHILD.get(node);
-                    Link::FIRST_CHILD.set(self.region.root_mut()?, first);
+                    let first = NodeLink::FIRST_CHILD.get(node);
+                    NodeLink::FIRST_CHILD.set(self.region.root_mut()?, first);
                 } else {
                     let entry = Self::INNER.entry(node, slot - 1);
                     self.root.add(self.region.root_mut()?, entry);

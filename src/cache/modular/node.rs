@@ -52,16 +52,16 @@ pub(super) fn before<K: Lane>(key: K) -> Option<K> {
 
 /// A link of a node.
 #[derive(Clone, Copy)]
-pub(super) enum Link {
+pub(super) enum NodeLink {
     /// The leaf before this one; in a free node, the next free one.
     Previous = 4,
     /// The leaf behind this one.
     Next = 8,
 }
 
-impl Link {
+impl NodeLink {
     /// The child for keys below all separators.
-    pub(super) const FIRST_CHILD: Link = Link::Previous;
+    pub(super) const FIRST_CHILD: NodeLink = NodeLink::Previous;
 
     pub(super) fn get(self, node: &[u8]) -> u32 {
         Lane::read(node, self as usize)
@@ -73,14 +73,14 @@ impl Link {
 }
 
 /// Where a node's entries are. `node` is everywhere a slice of the length that the layout was made for.
-pub(super) struct Layout<K, P, O> {
+pub(super) struct NodeLayout<K, P, O> {
     pub(super) capacity: usize,
     keys: usize,
     payloads: usize,
     types: PhantomData<(K, P, O)>,
 }
 
-impl<K: Lane, P: Value, O: Order> Layout<K, P, O> {
+impl<K: Lane, P: Value, O: Order> NodeLayout<K, P, O> {
     /// The layout with the most entries that `size` bytes hold.
     pub(super) const fn fitting(size: usize) -> Self {
         let mut capacity = size / (K::SIZE + P::SIZE);
@@ -92,7 +92,7 @@ impl<K: Lane, P: Value, O: Order> Layout<K, P, O> {
             };
             let payloads = keys + capacity * K::SIZE;
             if payloads + capacity * P::SIZE <= size {
-                return Layout { capacity, keys, payloads, types: PhantomData };
+                return NodeLayout { capacity, keys, payloads, types: PhantomData };
             }
             capacity -= 1;
         }
@@ -320,7 +320,7 @@ impl<K: Lane, P: Value, O: Order> Layout<K, P, O> {
 
 /// The children of an inner node are numbered: 0 is the one for keys below all separators, `slot + 1` that of the
 /// separator in `slot`.
-impl<K: Lane, O: Order> Layout<K, u32, O> {
+impl<K: Lane, O: Order> NodeLayout<K, u32, O> {
     /// The number of the child for `key`.
     #[inline(always)]
     pub(super) fn child_for(&self, simd: Simd, node: &[u8], key: K) -> usize {
@@ -331,7 +331,7 @@ impl<K: Lane, O: Order> Layout<K, u32, O> {
     #[inline(always)]
     pub(super) fn child(&self, node: &[u8], number: usize) -> u32 {
         match number.checked_sub(1) {
-            None => Link::FIRST_CHILD.get(node),
+            None => NodeLink::FIRST_CHILD.get(node),
             Some(slot) => self.payload(node, slot),
         }
     }
@@ -356,7 +356,7 @@ impl<K: Lane, O: Order> Layout<K, u32, O> {
         if let Some(slot) = number.checked_sub(1).or_else(first) {
             let (_, child) = self.remove(node, slot);
             if number == 0 {
-                Link::FIRST_CHILD.set(node, child);
+                NodeLink::FIRST_CHILD.set(node, child);
             }
         }
     }
@@ -364,7 +364,7 @@ impl<K: Lane, O: Order> Layout<K, u32, O> {
     /// Makes `child` the only one.
     pub(super) fn clear(&self, node: &mut [u8], child: u32) {
         node[..HEADER].fill(0);
-        Link::FIRST_CHILD.set(node, child);
+        NodeLink::FIRST_CHILD.set(node, child);
     }
 
     /// As [`split`](Self::split); the separator's child becomes the first of `right`.
@@ -372,14 +372,14 @@ impl<K: Lane, O: Order> Layout<K, u32, O> {
         let separator = self.split(left, right);
         if let Ok(slot) = self.slot(Simd::chosen(), right, separator) {
             let (_, child) = self.remove(right, slot);
-            Link::FIRST_CHILD.set(right, child);
+            NodeLink::FIRST_CHILD.set(right, child);
         }
         separator
     }
 
     /// As [`absorb`](Self::absorb), where `separator` is the one between the nodes.
     pub(super) fn absorb_children(&self, left: &mut [u8], separator: K, right: &[u8]) {
-        self.add(left, (separator, Link::FIRST_CHILD.get(right)));
+        self.add(left, (separator, NodeLink::FIRST_CHILD.get(right)));
         self.absorb(left, right);
     }
 }

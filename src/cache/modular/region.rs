@@ -6,7 +6,7 @@
 //!
 //! A node's id is the number of its first line in the region. Nodes given back wait in a list of their kind.
 
-use super::node::Link;
+use super::node::NodeLink;
 use super::order::LINE;
 use super::{Error, MOST_LEVELS};
 use crate::format::Lane;
@@ -224,7 +224,7 @@ impl<M: DerefMut<Target = [u8]>> Region<M> {
     pub(super) fn take(&mut self, pool: Pool) -> Result<u32, Error> {
         let free = self.get(pool.free());
         if free != 0 {
-            let next = Link::Previous.get(self.node(free, pool)?);
+            let next = NodeLink::Previous.get(self.node(free, pool)?);
             self.set(pool.free(), next);
             self.set(pool.spare(), self.get(pool.spare()).saturating_sub(1));
             return Ok(free);
@@ -245,7 +245,7 @@ impl<M: DerefMut<Target = [u8]>> Region<M> {
     /// Takes a node back.
     pub(super) fn give(&mut self, id: u32, pool: Pool) -> Result<(), Error> {
         let next = self.get(pool.free());
-        Link::Previous.set(self.node_mut(id, pool)?, next);
+        NodeLink::Previous.set(self.node_mut(id, pool)?, next);
         self.set(pool.free(), id);
         self.set(pool.spare(), self.get(pool.spare()).saturating_add(1));
         Ok(())

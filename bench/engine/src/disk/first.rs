@@ -1,19 +1,19 @@
 //! The disk-first fpB+-tree (SIGMOD 2002, §3.1): the engine's own tree over the pool. Its pages have one size, and its
-//! entries a row's tail of six bytes where the other trees have a tuple id of four.
+//! entries a row's TID of six bytes where the other trees have a tuple id of four.
 
 use std::cell::Ref;
 
 use fpbtree_engine::format::{
-    Geometry, Key, LaneKind, MAX_NODE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Tail, is_link,
+    Geometry, Key, LaneKind, MAX_NODE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Tid, is_link,
 };
 use fpbtree_engine::log::{Change, Edit, Ranges};
 use fpbtree_engine::page::{Entry, Page};
-use fpbtree_engine::scan::{Direction, Leaves, Range, RowsOf, Wanted};
+use fpbtree_engine::scan::{Direction, JumpPointers, Range, RowsOf, Wanted};
 use fpbtree_engine::simd::{self, CACHE_LINE, Simd};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::{Manner, Tree};
+use fpbtree_engine::tree::{InsertOptions, Tree};
 
 use super::Paged;
 use super::store::PoolStore;
@@ -85,19 +85,19 @@ impl DiskFirst {
 
 /// A tuple id as a row's place in a table: 256 rows to a block, of which the first has the number 1.
 fn entry(key: u32, id: u32) -> Entry<'static, u32> {
-    Entry { key, tail: Tail::new(false, id >> 8, (id & 0xff) as u16 + 1, false), child: NO_BLOCK }
+    Entry { key, tid: Tid::new(false, id >> 8, (id & 0xff) as u16 + 1, false), child: NO_BLOCK }
 }
 
 /// The tuple id of a row.
 #[inline]
-fn id(tail: Tail) -> u32 {
-    tail.block() << 8 | u32::from(tail.offset() - 1)
+fn id(tid: Tid) -> u32 {
+    tid.block() << 8 | u32::from(tid.offset() - 1)
 }
 
 /// The tuple ids of rows. Compiled for the machine's vectors, which take a third of the time that it takes one by one.
 #[inline(always)]
-fn write_ids(_: Simd, (tails, ids): (&[[u8; Tail::SIZE]], &mut [u32; MAX_NODE_ENTRIES])) {
-    tails.iter().zip(ids).for_each(|(tail, row)| *row = id(Tail::of(*tail)));
+fn write_ids(_: Simd, (tids, ids): (&[[u8; Tid::SIZE]], &mut [u32; MAX_NODE_ENTRIES])) {
+    tids.iter().zip(ids).for_each(|(tid, row)| *row = id(Tid::of(*tid)));
 }
 
 /// A page of the tree. As much of it is asked for as leaf pages begin with: the pages above them are in the caches.
@@ -132,13 +132,13 @@ fn apply(pool: &mut Pool, change: &Change<'_, Block>) {
 /// The place before all rows of a key.
 #[inline]
 fn before(key: u32) -> Key<u32> {
-    Key::new(key, Tail::MIN)
+    Key::new(key, Tid::MIN)
 }
 
 /// The place behind all rows of a key.
 #[inline]
 fn behind(key: u32) -> Key<u32> {
-    Key::new(key, Tail::MAX)
+    Key::new(key, Tid::MAX)
 }
 
 impl Paged for DiskFirst {
@@ -148,7 +148,7 @@ impl Paged for DiskFirst {
 
     fn leaf_blocks(&mut self, first: u32, last: u32) -> Vec<Block> {
         let (tree, wanted) = (self.tree(), Between(first, last));
-        let mut leaves = Leaves::<u32>::new();
+        let mut leaves = JumpPointers::<u32>::new();
         leaves.begin(Direction::Forward, &before(first));
         std::iter::from_fn(|| {
             let leaf = leaves.next(tree, &RowsOf(&wanted)).expect(SOUND)?;
@@ -172,7 +172,7 @@ impl Index for DiskFirst {
         if !page.is_beyond(entry.key()) && page.insertion(entry.key(), &entry, &mut change) {
             apply(self.store.pool_mut(), &change);
         } else {
-            self.tree().insert_entry(&entry, Manner::filling(self.fill)).expect(SOUND);
+            self.tree().insert_entry(&entry, InsertOptions::filling(self.fill)).expect(SOUND);
         }
         None
     }
@@ -181,7 +181,7 @@ impl Index for DiskFirst {
     fn remove(&mut self, key: u32) -> Option<u32> {
         let (block, page) = leaf(self.store.pool_mut(), &self.geometry, key);
         let place = page.lower_bound(before(key));
-        let found = page.entry(place).filter(|entry| entry.key == key).map(|entry| id(entry.tail))?;
+        let found = page.entry(place).filter(|entry| entry.key == key).map(|entry| id(entry.tid))?;
         let removal = Edit::Remove { node: place.node, mask: 1 << place.slot };
         apply(self.store.pool_mut(), &Change::new(block).edit(removal));
         Some(found)
@@ -192,7 +192,7 @@ impl Index for DiskFirst {
     fn search(&mut self, key: u32) -> Option<u32> {
         let (_, page) = leaf(self.store.pool_mut(), &self.geometry, key);
         let found = page.entry(page.lower_bound(before(key))).filter(|entry| entry.key == key)?;
-        Some(id(found.tail))
+        Some(id(found.tid))
     }
 
     /// By the engine's pages alone, as [`search`](Index::search) does it: a server's scans copy the matches of a page
@@ -218,7 +218,7 @@ impl Index for DiskFirst {
                 let is_inside = slots.is_empty() || node.lane(slots.end - 1) <= last;
                 let end =
                     if is_inside { slots.end } else { slots.clone().find(|slot| node.lane(*slot) > last).unwrap_or(0) };
-                Simd::run(write_ids, (node.tails(slots.start..end), &mut ids));
+                Simd::run(write_ids, (node.tids(slots.start..end), &mut ids));
                 node.lanes_with(slots.start..end, &ids, &mut each);
                 if !is_inside {
                     return;

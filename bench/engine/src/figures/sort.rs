@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use fpbtree_engine::format::Tail;
+use fpbtree_engine::format::Tid;
 use fpbtree_engine::sort::{Host, Radix, SLAB, Slab, Sorter, table_length};
 use fpbtree_lab::figure::{Axis, Claim, Figure, Outcome, Panel, Run, median};
 
@@ -105,10 +105,10 @@ fn of_width<L: Radix>(run: &mut Run, done: f64) -> Times {
         run.done(done + 0.33 * kinds / LANES.len() as f64);
         kinds += 1.0;
         let entry = |number: usize| {
-            let tail = Tail::new(false, (number / 200) as u32, (number % 200 + 1) as u16, false);
-            (L::from_u128(lane(number, rows)), tail)
+            let tid = Tid::new(false, (number / 200) as u32, (number % 200 + 1) as u16, false);
+            (L::from_u128(lane(number, rows)), tid)
         };
-        let entries: Vec<(L, Tail)> = (0..rows).map(entry).collect();
+        let entries: Vec<(L, Tid)> = (0..rows).map(entry).collect();
         let mut table = Vec::new();
         table.resize_with(length, || None);
         let mut sorter = Sorter::new(Lent(slabs.iter_mut()), &mut table);
@@ -123,7 +123,7 @@ fn medians(rounds: usize, mut round: impl FnMut() -> [f64; STEPS.len()]) -> [f64
     std::array::from_fn(|step| median(rounds.iter().map(|times| times[step]).collect()))
 }
 
-fn round<'s, L: Radix>(entries: &[(L, Tail)], sorter: &mut Sorter<'s, L, Lent<'s, L>>) -> [f64; STEPS.len()] {
+fn round<'s, L: Radix>(entries: &[(L, Tid)], sorter: &mut Sorter<'s, L, Lent<'s, L>>) -> [f64; STEPS.len()] {
     let nanoseconds = |work: &mut dyn FnMut()| {
         let start = Instant::now();
         work();
@@ -131,7 +131,7 @@ fn round<'s, L: Radix>(entries: &[(L, Tail)], sorter: &mut Sorter<'s, L, Lent<'s
     };
     let mut copy = entries.to_vec();
     [
-        nanoseconds(&mut || entries.iter().for_each(|&(lane, tail)| sorter.add(lane, tail))),
+        nanoseconds(&mut || entries.iter().for_each(|&(lane, tid)| sorter.add(lane, tid))),
         nanoseconds(&mut || {
             sorter.drain(&mut |some| {
                 black_box(some);

@@ -4,14 +4,14 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 
-use fpbtree_engine::format::{Block, Geometry, META, PageBytes, ROOT, Tail};
-use fpbtree_engine::page::{Entry, Long, Meta};
+use fpbtree_engine::format::{Block, Geometry, META, PageBytes, ROOT, Tid};
+use fpbtree_engine::page::{Bytes, Entry, Meta};
 use fpbtree_engine::tree::load::{Loader, Pages};
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
 use pgrx::pg_sys::{self, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation, TableScanDesc};
 use pgrx::{PgLogLevel, pg_guard};
 
-use crate::am::sort::{Filed, Files, LongSorter, Sort, Sorter};
+use crate::am::sort::{BytesSorter, Filed, Files, Sort, Sorter};
 use crate::am::unique::{Watch, refuse_build};
 use crate::pg::errors::Name;
 use crate::pg::memory::{self, allocate};
@@ -66,8 +66,8 @@ impl Sorted for u128 {
     type Sorter = Sorter<u128>;
 }
 
-impl Sorted for Long {
-    type Sorter = LongSorter;
+impl Sorted for Bytes {
+    type Sorter = BytesSorter;
 }
 
 /// What is built, and of what.
@@ -259,7 +259,7 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
         let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
         let mut loaded = 0u64;
         collector.sorter.drain(order, |entry| {
-            let lives = !entry.tail.dead();
+            let lives = !entry.tid.dead();
             if let Some(watch) = watch.as_mut().filter(|_| lives)
                 && watch.repeats(rel, columns, entry)
             {
@@ -268,7 +268,7 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
             if loaded.is_multiple_of(REPORTED) {
                 report_loaded(loaded);
             }
-            let entry = Entry { tail: entry.tail.alive(), ..*entry };
+            let entry = Entry { tid: entry.tid.alive(), ..*entry };
             loader.add(geometry, order, &entry, &mut file);
             loaded += 1;
         });
@@ -327,8 +327,8 @@ unsafe extern "C-unwind" fn collect<K: Sorted>(
         let mut row = K::new_row();
         K::put_row(&collector.columns, rel, values, nulls, tid, &mut row);
         let entry = K::entry(&row);
-        let dead = if alive { 0 } else { Tail::DEAD.into() };
-        let entry = Entry { tail: Tail::from_raw(entry.tail.raw() | dead), ..entry };
+        let dead = if alive { 0 } else { Tid::DEAD.into() };
+        let entry = Entry { tid: Tid::from_raw(entry.tid.raw() | dead), ..entry };
         collector.sorter.add(&entry, K::order(&collector.columns));
     }
 }

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use fpbtree_engine::format::{Block, META, NO_BLOCK, PageBytes, ROOT};
 use fpbtree_engine::log::Ranges;
 use fpbtree_engine::page::{Entry, PageMut};
-use fpbtree_engine::tree::load::{Leaves, Pages, PartPages};
+use fpbtree_engine::tree::load::{LeafWriter, Pages, PartPages};
 use pgrx::pg_sys::{self, BufFile, ForkNumber::MAIN_FORKNUM, Relation};
 
 use super::pages::{AT_ONCE, Buffered, Piece, log, put_page, take_blocks};
@@ -88,7 +88,7 @@ unsafe fn divide<K: Sorted>(work: &Workplace, target: Target, most: usize, colle
         let mut begins = K::fresh();
         let mut parts = 1;
         collector.sorter.divide(most, (*target.info).ii_Unique, order, |entry| {
-            K::keep_key(&mut begins, entry, order).expect("an entry that was made here");
+            K::set_to_key(&mut begins, entry, order).expect("an entry that was made here");
             K::put(file, &K::downlink(&begins, first_leaf(parts)));
             parts += 1;
         });
@@ -151,9 +151,9 @@ struct PartOf<'w> {
 
 impl PartOf<'_> {
     /// Where the part begins, and where the next one does.
-    unsafe fn ends<K: Sorted>(&self, from: &mut K::Kept, to: &mut K::Kept, order: K::Order<'_>) {
-        K::assign(from, K::first());
-        K::assign(to, K::last());
+    unsafe fn ends<K: Sorted>(&self, from: &mut K::OwnedKey, to: &mut K::OwnedKey, order: K::Order<'_>) {
+        K::copy(from, K::first());
+        K::copy(to, K::last());
         // SAFETY: the file has a downlink for each part but the first.
         unsafe {
             let (file, _) = self.work.side_shelf(BEGINNINGS).open(0);
@@ -161,7 +161,7 @@ impl PartOf<'_> {
             for number in 1..self.parts.min(self.number + 2) {
                 let begins = K::get(file, &mut room);
                 let end = if number <= self.number { &mut *from } else { &mut *to };
-                K::keep_key(end, &begins, order).expect("a fence that was written");
+                K::set_to_key(end, &begins, order).expect("a fence that was written");
             }
             files::close(file);
         }
@@ -196,14 +196,14 @@ impl PartOf<'_> {
             let (mut repeats, mut loaded) = (false, 0u64);
             self.report(0);
             sorter.merge_part(order, |entry| {
-                if let Some(watch) = watch.as_mut().filter(|_| !entry.tail.dead())
+                if let Some(watch) = watch.as_mut().filter(|_| !entry.tid.dead())
                     && watch.repeats(rel, columns, entry)
                 {
                     leave(self.work.side_shelf(REPEATED), self.number, entry);
                     repeats = true;
                     return false;
                 }
-                leaves.add(geometry, order, &Entry { tail: entry.tail.alive(), ..*entry }, &mut pages);
+                leaves.add(geometry, order, &Entry { tid: entry.tid.alive(), ..*entry }, &mut pages);
                 pages.loaded += K::Sorter::weight(entry);
                 loaded += 1;
                 if loaded.is_multiple_of(REPORTED) {
@@ -225,7 +225,7 @@ impl PartOf<'_> {
     }
 }
 
-/// Leaves an entry in a file of its own.
+/// LeafWriter an entry in a file of its own.
 unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
     // SAFETY: as `load`.
     unsafe {
@@ -237,11 +237,11 @@ unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
 }
 
 /// What writes leaves, in the current memory context.
-unsafe fn new_leaves<K: Sorted>(fill: usize, low: &K::Kept, block: Block) -> &'static mut Leaves<K> {
+unsafe fn new_leaves<K: Sorted>(fill: usize, low: &K::OwnedKey, block: Block) -> &'static mut LeafWriter<K> {
     // SAFETY: new memory of the right size.
     unsafe {
-        let memory = &mut *allocate::<MaybeUninit<Leaves<K>>>(pg_sys::CurrentMemoryContext, 1, false);
-        Leaves::init(memory, fill, low, block);
+        let memory = &mut *allocate::<MaybeUninit<LeafWriter<K>>>(pg_sys::CurrentMemoryContext, 1, false);
+        LeafWriter::init(memory, fill, low, block);
         memory.assume_init_mut()
     }
 }
@@ -313,7 +313,7 @@ impl<K: Sorted> PartPages<K> for PartWriter {
         self.blocks.next - 1
     }
 
-    fn write(&mut self, block: Block, low: &K::Kept, page: &PageBytes) {
+    fn write(&mut self, block: Block, low: &K::OwnedKey, page: &PageBytes) {
         // SAFETY: the block was taken for this page.
         unsafe {
             put_page(self.rel, block, page);

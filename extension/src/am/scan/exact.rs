@@ -1,6 +1,6 @@
 //! Scans of exact lanes: conditions become intervals of fields, and tuples are formed from lanes.
 
-use fpbtree_engine::format::{Key, Lane, Tail};
+use fpbtree_engine::format::{Key, Lane, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
 use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
@@ -68,9 +68,9 @@ impl Window {
 
     /// Its first key, and the key behind it.
     fn ends<L: Lane>(&self) -> (Key<L>, Key<L>) {
-        let first = Key::new(L::from_u128(self.low), Tail::MIN);
+        let first = Key::new(L::from_u128(self.low), Tid::MIN);
         let last = if self.high < L::MAX.to_u128() { L::from_u128(self.high + 1) } else { return (first, Key::MAX) };
-        (first, Key::new(last, Tail::MIN))
+        (first, Key::new(last, Tid::MIN))
     }
 }
 
@@ -129,7 +129,7 @@ macro_rules! searched {
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
-                search.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tail(at), &mut search.tuple)
+                search.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tid(at), &mut search.tuple)
             }
 
             #[inline]
@@ -151,7 +151,7 @@ macro_rules! searched {
             }
 
             #[inline(always)]
-            fn set_rows(matches: &mut Matches<$lane>, lane: u128, rows: &[Tail]) {
+            fn set_rows(matches: &mut Matches<$lane>, lane: u128, rows: &[Tid]) {
                 matches.set_rows(Lane::from_u128(lane), rows);
             }
 
@@ -249,7 +249,7 @@ impl ExactSearch {
             };
             let Some((low, high)) = interval(strategy, bounds) else { break };
             let shift = self.shape.slot(c).shift;
-            let lane = digits | self.shape.place(c, if greater { low } else { high }) << shift;
+            let lane = digits | self.shape.slot_of(c, if greater { low } else { high }) << shift;
             if upward {
                 window.low = window.low.max(lane);
             } else {

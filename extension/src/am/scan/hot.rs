@@ -1,6 +1,6 @@
 //! Lookups of a single full key: their rows may be known without looking at the index (I9).
 
-use fpbtree_engine::cache::hot_keys::{Found, HotKey, HotRows, Kept, MOST_ROWS, Stamp};
+use fpbtree_engine::cache::hot_keys::{Admission, HotKey, HotKeys, Lookup, MOST_ROWS, Stamp};
 use fpbtree_engine::format::Block;
 use fpbtree_engine::scan::Direction;
 use fpbtree_engine::store::{Mode, PageStore};
@@ -31,9 +31,9 @@ enum Stage {
     /// The key that is looked up was not found there.
     Missed(HotKey),
     /// It was, and is kept there now.
-    Kept(HotKey),
+    Admission(HotKey),
     /// The matches are this key's, from there.
-    Found(HotKey),
+    Lookup(HotKey),
 }
 
 impl Hot {
@@ -70,17 +70,17 @@ impl<K: Searched> State<K> {
         let place = self.store.descents();
         let found = place.ask_for_rows(worth, || match cache.find(key) {
             // SAFETY: as `amgettuple`.
-            Found::Rows(.., leaf) if scan.xs_want_itup && unsafe { !self.pin_hot(cache, key, leaf) } => Found::Stale,
+            Lookup::Rows(.., leaf) if scan.xs_want_itup && unsafe { !self.pin_hot(cache, key, leaf) } => Lookup::Stale,
             found => found,
         });
         self.hot.is_asked = found.is_some();
         let Some(found) = found else { return false };
-        let Found::Rows(rows, count, _) = found else {
+        let Lookup::Rows(rows, count, _) = found else {
             self.hot.stage = Stage::Missed(key);
             self.store.ask_for_stamp();
             return false;
         };
-        self.hot.stage = Stage::Found(key);
+        self.hot.stage = Stage::Lookup(key);
         let rows = &rows[..count];
         K::set_rows(&mut self.matches, key.lane, rows);
         self.cursor.end();
@@ -94,7 +94,7 @@ impl<K: Searched> State<K> {
     /// Pins the leaf that has the rows, which holds VACUUM off them while an index-only scan takes them for visible (I6).
     /// `false` if the leaf has changed since: under its lock nobody is about to change it.
     #[inline]
-    unsafe fn pin_hot(&mut self, cache: &HotRows<'_>, key: HotKey, leaf: Stamp) -> bool {
+    unsafe fn pin_hot(&mut self, cache: &HotKeys<'_>, key: HotKey, leaf: Stamp) -> bool {
         let pin = self.store.expect(self.store.pin(leaf.block()));
         self.store.lock(pin, Mode::Share);
         let is_current = cache.is_current(key.owner, leaf);
@@ -143,15 +143,15 @@ impl<K: Searched> State<K> {
 
     fn keep_rows(&mut self, key: HotKey) {
         self.hot.stage = Stage::None;
-        let (stamp, rows) = (self.store.take_stamp(), self.matches.tails());
+        let (stamp, rows) = (self.store.take_stamp(), self.matches.tids());
         let are_whole = self.cursor.is_over_on_one_leaf() && rows.len() <= MOST_ROWS;
         let are_there = |blocks: Block| rows.iter().all(|row| row.block() < blocks);
         if let (Some(stamp), Some(cache)) = (stamp, hot_keys::cache())
             && are_whole
             && are_there(self.heap_blocks)
         {
-            self.hot.stage = Stage::Kept(key);
-            if cache.keep(key, stamp, rows) == Kept::Evicting {
+            self.hot.stage = Stage::Admission(key);
+            if cache.keep(key, stamp, rows) == Admission::Evicting {
                 self.store.descents().note_rows_evicted();
             }
         }
@@ -160,13 +160,13 @@ impl<K: Searched> State<K> {
     /// Whether the matches came from the cache.
     #[inline]
     pub(super) fn are_hot(&self) -> bool {
-        matches!(self.hot.stage, Stage::Found(_))
+        matches!(self.hot.stage, Stage::Lookup(_))
     }
 
     /// Forgets the key whose rows the matches are: one of them is dead, which whoever looks it up next finds noted.
     #[cold]
     pub(super) fn forget_hot(&mut self) {
-        if let (Stage::Found(key) | Stage::Kept(key), Some(cache)) = (self.hot.stage, hot_keys::cache()) {
+        if let (Stage::Lookup(key) | Stage::Admission(key), Some(cache)) = (self.hot.stage, hot_keys::cache()) {
             cache.forget(key);
         }
     }

@@ -39,21 +39,21 @@ impl<K: Searched> State<K> {
     pub(super) unsafe fn touch_rows(&mut self, scan: &IndexScanDescData, at: usize) {
         // SAFETY: as `amgettuple`.
         unsafe {
-            let tails = self.matches.tails();
-            if let Some(&tail) = tails.get(at + PAGE_AHEAD)
+            let tids = self.matches.tids();
+            if let Some(&tid) = tids.get(at + PAGE_AHEAD)
                 && self.fetches_lines(scan)
             {
-                let tails = self.matches.tails();
-                let is_same = tails[at + PAGE_AHEAD - 1].block() == tail.block();
+                let tids = self.matches.tids();
+                let is_same = tids[at + PAGE_AHEAD - 1].block() == tid.block();
                 let before = self.lines.buffers[(at + PAGE_AHEAD - 1) % self.lines.buffers.len()];
-                let buffer = if is_same && at > 1 { before } else { self.find_page(scan, tail.block()) };
+                let buffer = if is_same && at > 1 { before } else { self.find_page(scan, tid.block()) };
                 self.lines.buffers[(at + PAGE_AHEAD) % self.lines.buffers.len()] = buffer;
-                fetch_page(buffer, tail.offset());
+                fetch_page(buffer, tid.offset());
             }
             if at >= PAGE_AHEAD
-                && let Some(&tail) = self.matches.tails().get(at + TUPLE_AHEAD)
+                && let Some(&tid) = self.matches.tids().get(at + TUPLE_AHEAD)
             {
-                fetch_tuple(self.lines.buffers[(at + TUPLE_AHEAD) % self.lines.buffers.len()], tail.offset());
+                fetch_tuple(self.lines.buffers[(at + TUPLE_AHEAD) % self.lines.buffers.len()], tid.offset());
             }
         }
     }

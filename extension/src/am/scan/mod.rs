@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use fpbtree_engine::format::{Block, Error, LaneKind, MAX_PAGE_ENTRIES, Tail};
+use fpbtree_engine::format::{Block, Error, LaneKind, MAX_PAGE_ENTRIES, Tid};
 use fpbtree_engine::page::LogKind;
 use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Wanted};
 use fpbtree_engine::store::PageStore;
@@ -25,10 +25,10 @@ use crate::storage::prefetch;
 use crate::values::column;
 use crate::values::keys::{Keyed, tree, with_keys};
 
+mod bytes;
 mod exact;
 mod hot;
 mod lines;
-mod long;
 pub mod parallel;
 mod rows;
 
@@ -63,7 +63,7 @@ trait Searched: Keyed {
 
     /// Makes matches of rows of [one lane](Self::one_lane).
     #[inline(always)]
-    fn set_rows(_matches: &mut Matches<Self>, _lane: u128, _rows: &[Tail]) {}
+    fn set_rows(_matches: &mut Matches<Self>, _lane: u128, _rows: &[Tid]) {}
 
     /// Forms the tuple of a match without the guard: it does not panic. None if [`form`](Self::form) is to do it.
     ///
@@ -319,8 +319,8 @@ impl<K: Searched> State<K> {
         if !self.positioned || scan.kill_prior_tuple || direction != self.cursor.direction() {
             return false;
         }
-        let Some(&tail) = self.matches.tails().get(next) else { return false };
-        if tail.block() >= self.heap_blocks || self.looks_ahead || self.misses != prefetch::misses() {
+        let Some(&tid) = self.matches.tids().get(next) else { return false };
+        if tid.block() >= self.heap_blocks || self.looks_ahead || self.misses != prefetch::misses() {
             return false;
         }
         if scan.xs_want_itup {
@@ -333,7 +333,7 @@ impl<K: Searched> State<K> {
             unsafe { self.touch_rows(scan, next) };
         }
         self.at = next;
-        scan.xs_heaptid = heap_tid(tail);
+        scan.xs_heaptid = heap_tid(tid);
         scan.xs_recheck = K::rechecks(&self.search);
         true
     }
@@ -350,11 +350,11 @@ impl<K: Searched> State<K> {
             if !self.step(scan, direction) {
                 return false;
             }
-            let tail = self.matches.tail(self.at);
-            if tail.block() >= self.heap_blocks {
-                self.check_heap_block(scan, tail.block());
+            let tid = self.matches.tid(self.at);
+            if tid.block() >= self.heap_blocks {
+                self.check_heap_block(scan, tid.block());
             }
-            scan.xs_heaptid = heap_tid(tail);
+            scan.xs_heaptid = heap_tid(tid);
             scan.xs_recheck = K::rechecks(&self.search);
             if scan.xs_want_itup {
                 let corrupt = Error::Corrupt { block: self.block, what: "entry's key is damaged" };
@@ -374,7 +374,7 @@ impl<K: Searched> State<K> {
     fn note_killed(&mut self) {
         self.forget_hot();
         if !self.are_hot() && self.killed_count < self.killed.len() {
-            self.killed[self.killed_count] = self.matches.place(self.at);
+            self.killed[self.killed_count] = self.matches.flags_at(self.at);
             self.killed_count += 1;
         }
     }
@@ -403,9 +403,9 @@ impl<K: Searched> State<K> {
 
     /// The same for all matches of a page, and that a bitmap has room for their offsets.
     unsafe fn check_heap_places(&mut self, scan: &IndexScanDescData) {
-        let tails = self.matches.tails();
-        let farthest = tails.iter().map(|tail| tail.block()).max().unwrap_or(0);
-        if tails.iter().any(|tail| tail.offset() > MOST_ROWS) {
+        let tids = self.matches.tids();
+        let farthest = tids.iter().map(|tid| tid.block()).max().unwrap_or(0);
+        if tids.iter().any(|tid| tid.offset() > MOST_ROWS) {
             self.store.fail(Error::Corrupt { block: self.block, what: "entry points to a row no page has room for" });
         }
         if farthest >= self.heap_blocks {
@@ -586,10 +586,10 @@ impl<K: Searched> State<K> {
             let mut total = 0;
             while self.read_page(scan) {
                 self.check_heap_places(scan);
-                for tails in self.matches.tails().chunks(BITMAP_BATCH) {
-                    let mut tids = [heap_tid(Tail::MIN); BITMAP_BATCH];
-                    tids.iter_mut().zip(tails).for_each(|(tid, &tail)| *tid = heap_tid(tail));
-                    add_to_bitmap(bitmap, &mut tids[..tails.len()], K::rechecks(&self.search));
+                for tids in self.matches.tids().chunks(BITMAP_BATCH) {
+                    let mut items = [heap_tid(Tid::MIN); BITMAP_BATCH];
+                    items.iter_mut().zip(tids).for_each(|(item, &tid)| *item = heap_tid(tid));
+                    add_to_bitmap(bitmap, &mut items[..tids.len()], K::rechecks(&self.search));
                 }
                 total += self.matches.len() as i64;
             }

@@ -10,7 +10,7 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::pg::ffi;
-use fpbtree_engine::page::Long;
+use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Cursor, Scannable};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ConditionVariable, IndexScanDesc, IndexScanDescData, Size};
@@ -41,7 +41,7 @@ union AnyCursor {
     narrow: Cursor<u32>,
     middle: Cursor<u64>,
     wide: Cursor<u128>,
-    long: Cursor<Long>,
+    long: Cursor<Bytes>,
 }
 
 /// What a process that wants to read on has to do.

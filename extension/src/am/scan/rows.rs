@@ -1,7 +1,7 @@
 //! Heap blocks asked for ahead: a second cursor, the *scout*, walks through the matches a scan will return and asks for
 //! the heap blocks they are in. It only reads, so that the scan itself goes its way as if it were not there.
 
-use fpbtree_engine::format::{Block, Tail};
+use fpbtree_engine::format::{Block, Tid};
 use fpbtree_engine::scan::{Cursor, Matches, RowsOf};
 use fpbtree_engine::store::PageStore;
 use pgrx::pg_sys::{self, Buffer, IndexScanDescData, Relation};
@@ -164,7 +164,7 @@ impl<K: Searched> State<K> {
             let (direction, place) = (self.cursor.direction(), self.cursor.bound());
             let counts = &mut ahead.counts;
             let index = scan.indexRelation;
-            ahead.leaves.come_to(block, missed && !is_first, tree, &self.search, direction, place, index, counts);
+            ahead.leaves.visit(block, missed && !is_first, tree, &self.search, direction, place, index, counts);
         }
     }
 
@@ -190,9 +190,9 @@ impl<K: Searched> State<K> {
             }
             let (mut pages, mut looked_at) = (0, 0);
             while ahead.waiting < ahead.rows.size && looked_at < MOST_MATCHES {
-                let Some(tail) = self.scout(ahead, scan, &mut pages) else { break };
+                let Some(tid) = self.scout(ahead, scan, &mut pages) else { break };
                 looked_at += 1;
-                let block = tail.block();
+                let block = tid.block();
                 let is_known = core::mem::replace(&mut ahead.block, block) == block || ahead.is_waited_for(block);
                 if is_known || block >= self.heap_blocks {
                     continue;
@@ -228,12 +228,12 @@ impl<K: Searched> State<K> {
     }
 
     /// The next match the scout comes to.
-    unsafe fn scout(&mut self, ahead: &mut Ahead<K>, scan: &IndexScanDescData, pages: &mut usize) -> Option<Tail> {
+    unsafe fn scout(&mut self, ahead: &mut Ahead<K>, scan: &IndexScanDescData, pages: &mut usize) -> Option<Tid> {
         let Ahead { scout, leaves, counts, .. } = ahead;
         let matches = if scout.is_out { &scout.matches } else { &self.matches };
-        if let Some(&tail) = matches.tails().get(scout.at + 1) {
+        if let Some(&tid) = matches.tids().get(scout.at + 1) {
             (scout.at, scout.number) = (scout.at + 1, scout.number + 1);
-            return Some(tail);
+            return Some(tid);
         }
         // Of a parallel scan, the next page may be another process's.
         if scout.has_ended || *pages == MOST_PAGES || !scan.parallel_scan.is_null() {
@@ -256,8 +256,8 @@ impl<K: Searched> State<K> {
         self.store.unpin(pin);
         let (direction, place) = (scout.cursor.direction(), scout.cursor.bound());
         // SAFETY: as the caller.
-        unsafe { leaves.come_to(block, missed, tree, &rows, direction, place, scan.indexRelation, counts) };
+        unsafe { leaves.visit(block, missed, tree, &rows, direction, place, scan.indexRelation, counts) };
         (scout.at, scout.number) = (0, scout.number + 1);
-        scout.matches.tails().first().copied()
+        scout.matches.tids().first().copied()
     }
 }

@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use fpbtree_engine::format::{Block, Key, Lane, NO_BLOCK, Tail};
+use fpbtree_engine::format::{Block, Key, Lane, NO_BLOCK, Tid};
 use fpbtree_engine::page::{Entry, KeySpace};
 use fpbtree_engine::sort::{Compact, Host, Merge, Radix, Run, Slab, slabs_within, table_length};
 use pgrx::pg_sys::{self, BufFile, MemoryContext};
@@ -11,11 +11,11 @@ use pgrx::pg_sys::{self, BufFile, MemoryContext};
 use crate::pg::memory::{allocate, zeroed_array};
 use crate::pg::{errors, ffi};
 
+mod bytes;
 pub mod files;
-mod long;
 
+pub use bytes::BytesSorter;
 pub use files::{Files, Shelf};
-pub use long::LongSorter;
 
 use files::{List, unreadable};
 
@@ -79,7 +79,7 @@ pub trait Sort<K: KeySpace>: Sized {
     ///
     /// # Safety
     /// As the trait says.
-    unsafe fn part(&mut self, from: &K::Kept, to: &K::Kept, order: K::Order<'_>) -> usize;
+    unsafe fn part(&mut self, from: &K::OwnedKey, to: &K::OwnedKey, order: K::Order<'_>) -> usize;
 
     /// How much of a part an entry is.
     fn weight(entry: &Entry<'_, K>) -> usize;
@@ -116,7 +116,7 @@ pub trait Sort<K: KeySpace>: Sized {
 /// A key space whose entries can be put in files, one by one.
 pub trait Filed: KeySpace {
     /// Memory for an entry. Need not be initialised.
-    type Room;
+    type Buffer;
 
     /// Writes an entry that is in one piece.
     ///
@@ -128,24 +128,24 @@ pub trait Filed: KeySpace {
     ///
     /// # Safety
     /// The file is being read, and an entry was [`put`](Filed::put) there. May raise.
-    unsafe fn get<'r>(file: *mut BufFile, room: &'r mut MaybeUninit<Self::Room>) -> Entry<'r, Self>;
+    unsafe fn get<'r>(file: *mut BufFile, room: &'r mut MaybeUninit<Self::Buffer>) -> Entry<'r, Self>;
 }
 
 /// The trait says the same of all exact lanes.
 macro_rules! filed {
     ($($lane:ident)*) => {$(
         impl Filed for $lane {
-            type Room = ();
+            type Buffer = ();
 
             unsafe fn put(file: *mut BufFile, entry: &Entry<'_, $lane>) {
                 // SAFETY: by this function's contract.
-                unsafe { files::put(file, &(entry.key, entry.tail, entry.child)) };
+                unsafe { files::put(file, &(entry.key, entry.tid, entry.child)) };
             }
 
             unsafe fn get<'r>(file: *mut BufFile, _room: &'r mut MaybeUninit<()>) -> Entry<'r, $lane> {
                 // SAFETY: by this function's contract.
-                let (key, tail, child) = unsafe { files::get::<($lane, Tail, Block)>(file) };
-                Entry { key, tail, child }
+                let (key, tid, child) = unsafe { files::get::<($lane, Tid, Block)>(file) };
+                Entry { key, tid, child }
             }
         }
     )*};
@@ -166,7 +166,7 @@ fn choose_places<'e, K: KeySpace>(
     for part in 1..parts {
         let aimed = sample(part * count / parts);
         let is_behind = |place: &Entry<'_, K>| K::compare_entry(K::key_of(place, order), &last).is_gt();
-        let begins = Entry { tail: Tail::MIN, ..aimed };
+        let begins = Entry { tid: Tid::MIN, ..aimed };
         let place = if keep_keys || is_behind(&begins) { begins } else { aimed };
         if is_behind(&place) {
             each(&place);
@@ -232,7 +232,7 @@ impl<L: Radix> Sorter<L> {
     unsafe fn merge_with_memory(&mut self, mut each: impl FnMut(&Entry<'_, L>))
     where
         Self: Sort<L>,
-        L: for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>,
+        L: for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), OwnedKey = Key<L>>,
     {
         // SAFETY: by this function's contract; all-zero bytes are numbers.
         unsafe {
@@ -260,10 +260,10 @@ impl<L: Radix> Sorter<L> {
 }
 
 fn plain<'e, L: Lane>(entry: &Compact<L>) -> Entry<'e, L> {
-    Entry { key: entry.lane(), tail: entry.tail(), child: NO_BLOCK }
+    Entry { key: entry.lane(), tid: entry.tid(), child: NO_BLOCK }
 }
 
-impl<L: Radix + for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>> Sort<L> for Sorter<L> {
+impl<L: Radix + for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), OwnedKey = Key<L>>> Sort<L> for Sorter<L> {
     unsafe fn new(memory: usize, files: Files) -> Sorter<L> {
         // SAFETY: all-zero bytes are a table without slabs, and runs.
         unsafe {
@@ -286,7 +286,7 @@ impl<L: Radix + for<'e> KeySpace<Stored<'e> = L, Order<'e> = (), Kept = Key<L>>>
             // SAFETY: by this function's contract.
             unsafe { self.make_room() };
         }
-        self.entries.add(entry.key, entry.tail);
+        self.entries.add(entry.key, entry.tid);
         self.total += 1;
     }
 
@@ -410,7 +410,7 @@ impl<L: Lane> FileRun<L> {
 
     /// Reads one entry.
     fn at(&self, entry: usize) -> Compact<L> {
-        let mut read = Compact::new(L::MIN, Tail::MIN);
+        let mut read = Compact::new(L::MIN, Tid::MIN);
         self.seek(entry);
         // SAFETY: entries are plain bytes.
         if unsafe { ffi::BufFileRead(self.file, (&raw mut read).cast(), size_of_val(&read)) } != size_of_val(&read) {

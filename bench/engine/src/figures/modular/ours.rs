@@ -45,28 +45,28 @@ pub fn maps(run: &mut Run) -> Outcome {
 }
 
 type Large<O, const SIZE: usize, F = Whole> = Level<O, SIZE, F, true>;
-type Leaves<const SIZE: usize> = Large<Unsorted, SIZE>;
+type JumpPointers<const SIZE: usize> = Large<Unsorted, SIZE>;
 type Inners<const SIZE: usize> = Large<Sorted<Sentinels<Linear>>, SIZE>;
 type Roots<const SIZE: usize> = Large<Sorted<Sentinels<Interpolation>>, SIZE, OnlyKeys>;
-type With<Leaf = Leaves<1024>, Inner = Inners<2048>, Root = Roots<262_144>> = Selected<Leaf, Inner, Root>;
+type With<Leaf = JumpPointers<1024>, Inner = Inners<2048>, Root = Roots<262_144>> = Selected<Leaf, Inner, Root>;
 
 /// Other selections, and how they differ from the engine's.
 const OTHERS: [(&str, New<u64>); 12] = [
-    ("leaf 512 B", inside::<u64, With<Leaves<512>>>),
-    ("leaf 2 KB", inside::<u64, With<Leaves<2048>>>),
+    ("leaf 512 B", inside::<u64, With<JumpPointers<512>>>),
+    ("leaf 2 KB", inside::<u64, With<JumpPointers<2048>>>),
     ("leaf, only keys prefetched", inside::<u64, With<Large<Unsorted, 1024, OnlyKeys>>>),
     ("leaf sorted", inside::<u64, With<Large<Sorted<Linear>, 1024>>>),
-    ("inner 1 KB", inside::<u64, With<Leaves<1024>, Inners<1024>>>),
-    ("inner 4 KB", inside::<u64, With<Leaves<1024>, Inners<4096>>>),
+    ("inner 1 KB", inside::<u64, With<JumpPointers<1024>, Inners<1024>>>),
+    ("inner 4 KB", inside::<u64, With<JumpPointers<1024>, Inners<4096>>>),
     (
         "inner, only keys prefetched",
-        inside::<u64, With<Leaves<1024>, Large<Sorted<Sentinels<Linear>>, 2048, OnlyKeys>>>,
+        inside::<u64, With<JumpPointers<1024>, Large<Sorted<Sentinels<Linear>>, 2048, OnlyKeys>>>,
     ),
-    ("inner, binary search", inside::<u64, With<Leaves<1024>, Large<Sorted<Binary>, 2048>>>),
-    ("inner without sentinels", inside::<u64, With<Leaves<1024>, Large<Sorted<Linear>, 2048>>>),
-    ("root 64 KB", inside::<u64, With<Leaves<1024>, Inners<2048>, Roots<65_536>>>),
-    ("root 1 MB", inside::<u64, With<Leaves<1024>, Inners<2048>, Roots<1_048_576>>>),
-    ("root, binary search", inside::<u64, With<Leaves<1024>, Inners<2048>, Large<Sorted<Binary>, 262_144>>>),
+    ("inner, binary search", inside::<u64, With<JumpPointers<1024>, Large<Sorted<Binary>, 2048>>>),
+    ("inner without sentinels", inside::<u64, With<JumpPointers<1024>, Large<Sorted<Linear>, 2048>>>),
+    ("root 64 KB", inside::<u64, With<JumpPointers<1024>, Inners<2048>, Roots<65_536>>>),
+    ("root 1 MB", inside::<u64, With<JumpPointers<1024>, Inners<2048>, Roots<1_048_576>>>),
+    ("root, binary search", inside::<u64, With<JumpPointers<1024>, Inners<2048>, Large<Sorted<Binary>, 262_144>>>),
 ];
 /// Of the others, how many are in memory together, beside the engine's.
 const GROUP: usize = 4;

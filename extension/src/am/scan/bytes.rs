@@ -3,10 +3,10 @@
 use core::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fpbtree_engine::keys::bytes::{Kept, MOST_KEY};
+use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
 use fpbtree_engine::keys::digits::{Buffer, DigitShape};
-use fpbtree_engine::page::Long;
-use fpbtree_engine::scan::{Cut, Interval, LongSelection, Matches, Range, Wanted, compare_cuts};
+use fpbtree_engine::page::Bytes;
+use fpbtree_engine::scan::{BytesSelection, Cut, Interval, Matches, Range, Wanted, compare_cuts};
 use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
 
 use super::{Searched, element_type, elements, first_of_row, row_members};
@@ -14,13 +14,13 @@ use crate::pg::ffi;
 use crate::pg::memory::{self, zeroed_array};
 use crate::values::bounds::{self, ColumnOrder, List, interval, neighbours};
 use crate::values::codec::Codec;
-use crate::values::keys::{Keyed, LongColumns};
+use crate::values::keys::{BytesColumns, Keyed};
 use crate::values::tuple::Tuple;
 
 /// What a scan of byte strings looks for.
-pub struct LongSearch {
-    columns: &'static LongColumns,
-    selection: LongSelection<'static>,
+pub struct BytesSearch {
+    columns: &'static BytesColumns,
+    selection: BytesSelection<'static>,
     /// Whether some condition is not in the selection: no digit could say what it asks for.
     rechecks: bool,
     /// Memory for what is looked for, emptied at each rescan.
@@ -31,12 +31,12 @@ pub struct LongSearch {
 /// Intervals of a column, ascending and disjoint.
 type Intervals = &'static [Interval<'static>];
 
-impl Wanted<Long> for LongSearch {
-    fn at_or_after(&self, place: &Kept, out: &mut Range<Long>) -> bool {
+impl Wanted<Bytes> for BytesSearch {
+    fn at_or_after(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
         self.selection.at_or_after(place, out)
     }
 
-    fn before(&self, place: &Kept, out: &mut Range<Long>) -> bool {
+    fn before(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
         self.selection.before(place, out)
     }
 
@@ -53,21 +53,21 @@ impl Wanted<Long> for LongSearch {
     }
 }
 
-impl Searched for Long {
-    type Search = LongSearch;
+impl Searched for Bytes {
+    type Search = BytesSearch;
 
-    unsafe fn begin(search: *mut LongSearch, columns: &'static LongColumns, context: pg_sys::MemoryContext) {
-        let selection = LongSelection::new(columns.shape(), Long::order(columns));
+    unsafe fn begin(search: *mut BytesSearch, columns: &'static BytesColumns, context: pg_sys::MemoryContext) {
+        let selection = BytesSelection::new(columns.shape(), Bytes::order(columns));
         // SAFETY: by this function's contract.
         unsafe {
             let memory = memory::child_context(context, c"fpbtree scan keys");
             let tuple = Tuple::new(context);
-            search.write(LongSearch { columns, selection, rechecks: false, memory, tuple });
+            search.write(BytesSearch { columns, selection, rechecks: false, memory, tuple });
         }
     }
 
-    unsafe fn select(search: &mut LongSearch, rel: Relation, keys: &[ScanKeyData]) {
-        search.selection = LongSelection::new(search.columns.shape(), Long::order(search.columns));
+    unsafe fn select(search: &mut BytesSearch, rel: Relation, keys: &[ScanKeyData]) {
+        search.selection = BytesSelection::new(search.columns.shape(), Bytes::order(search.columns));
         search.rechecks = false;
         // SAFETY: by this function's contract.
         unsafe {
@@ -81,19 +81,19 @@ impl Searched for Long {
         search.keep_to_room();
     }
 
-    fn want_tuples(search: &mut LongSearch, wanted: bool) {
+    fn want_tuples(search: &mut BytesSearch, wanted: bool) {
         search.selection.set_wants_keys(wanted);
     }
 
     #[inline(always)]
-    fn rechecks(search: &LongSearch) -> bool {
+    fn rechecks(search: &BytesSearch) -> bool {
         search.rechecks
     }
 
     #[inline(always)]
     unsafe fn form_unguarded(
-        search: &mut LongSearch,
-        matches: &Matches<Long>,
+        search: &mut BytesSearch,
+        matches: &Matches<Bytes>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData> {
         // SAFETY: by this function's contract.
@@ -102,12 +102,16 @@ impl Searched for Long {
         catch_unwind(AssertUnwindSafe(form)).unwrap_or(None)
     }
 
-    unsafe fn form(search: &mut LongSearch, matches: &Matches<Long>, at: usize) -> Option<*mut pg_sys::IndexTupleData> {
+    unsafe fn form(
+        search: &mut BytesSearch,
+        matches: &Matches<Bytes>,
+        at: usize,
+    ) -> Option<*mut pg_sys::IndexTupleData> {
         // SAFETY: by this function's contract.
-        unsafe { Long::index_tuple(search.columns, &matches.entry(at)?, &mut search.tuple) }
+        unsafe { Bytes::index_tuple(search.columns, &matches.entry(at)?, &mut search.tuple) }
     }
 
-    unsafe fn end(search: &mut LongSearch) {
+    unsafe fn end(search: &mut BytesSearch) {
         // SAFETY: by this function's contract.
         unsafe {
             pg_sys::MemoryContextDelete(search.memory);
@@ -135,7 +139,7 @@ unsafe fn list(intervals: &[Interval<'static>]) -> Intervals {
     }
 }
 
-impl LongSearch {
+impl BytesSearch {
     unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
         let c = key.sk_attno as usize - 1;
         let flags = key.sk_flags as u32;
@@ -303,7 +307,7 @@ impl LongSearch {
     }
 
     fn compare(&self, c: usize, a: Cut<'_>, b: Cut<'_>) -> Ordering {
-        compare_cuts(self.columns.shape(), Long::order(self.columns), c, a, b)
+        compare_cuts(self.columns.shape(), Bytes::order(self.columns), c, a, b)
     }
 
     /// What is in any of these intervals.

@@ -4,9 +4,9 @@
 use core::cmp::Ordering;
 use core::mem::MaybeUninit;
 
-use fpbtree_engine::format::{Block, Tail};
-use fpbtree_engine::keys::bytes::{HEAD, Kept, LongKey, LongOrder, MOST_PARTS, Stored};
-use fpbtree_engine::page::{Entry, KeySpace, Long};
+use fpbtree_engine::format::{Block, Tid};
+use fpbtree_engine::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_PARTS, OwnedKey, Stored};
+use fpbtree_engine::page::{Bytes, Entry, KeySpace};
 use fpbtree_engine::paging;
 use fpbtree_engine::simd::prefetch;
 use fpbtree_engine::sort::bytes::{self, Item, Records};
@@ -29,54 +29,54 @@ const LEAST_AHEAD: usize = 1 << 13;
 /// Bytes of the first slab, and of the largest.
 const FIRST_SLAB: usize = 1 << 18;
 const LARGEST_SLAB: usize = 1 << 26;
-/// Memory is taken in no larger steps than such a part of what there may be.
+/// Arena is taken in no larger steps than such a part of what there may be.
 const STEPS: usize = 16;
 
 /// Records of a run between two whose places are noted in its file.
 const STRIDE: usize = 64;
 
-/// What a record begins with: the tail and the child, and the lengths of the key's normal part and of what the entry has
+/// What a record begins with: the TID and the child, and the lengths of the key's normal part and of what the entry has
 /// besides, each shorter than a page.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Header {
-    tail: u64,
+    tid: u64,
     child: Block,
     normal: u16,
-    extra: u16,
+    payload: u16,
 }
 
 const HEADER: usize = size_of::<Header>();
 
 impl Header {
-    fn of(entry: &Entry<'_, Long>) -> Header {
-        let (normal, extra) = (entry.key.prefix.len() as u16, entry.key.extra.len() as u16);
-        Header { tail: entry.tail.raw(), child: entry.child, normal, extra }
+    fn of(entry: &Entry<'_, Bytes>) -> Header {
+        let (normal, payload) = (entry.key.prefix.len() as u16, entry.key.payload.len() as u16);
+        Header { tid: entry.tid.raw(), child: entry.child, normal, payload }
     }
 
     /// Bytes of the record.
     fn record(self) -> usize {
-        HEADER + self.normal as usize + self.extra as usize
+        HEADER + self.normal as usize + self.payload as usize
     }
 }
 
-/// Room for the longest record.
+/// Buffer for the longest record.
 type Record = [u8; HEADER + 2 * MOST_PARTS];
 
-impl Filed for Long {
-    type Room = Record;
+impl Filed for Bytes {
+    type Buffer = Record;
 
-    unsafe fn put(file: *mut pg_sys::BufFile, entry: &Entry<'_, Long>) {
+    unsafe fn put(file: *mut pg_sys::BufFile, entry: &Entry<'_, Bytes>) {
         // SAFETY: by this function's contract.
         unsafe {
             files::put(file, &Header::of(entry));
-            for part in [entry.key.prefix, entry.key.extra] {
+            for part in [entry.key.prefix, entry.key.payload] {
                 ffi::BufFileWrite(file, part.as_ptr().cast(), part.len());
             }
         }
     }
 
-    unsafe fn get<'r>(file: *mut pg_sys::BufFile, room: &'r mut MaybeUninit<Record>) -> Entry<'r, Long> {
+    unsafe fn get<'r>(file: *mut pg_sys::BufFile, room: &'r mut MaybeUninit<Record>) -> Entry<'r, Bytes> {
         let record = room.as_mut_ptr().cast::<u8>();
         // SAFETY: by this function's contract; a record has room for the longest.
         unsafe {
@@ -92,7 +92,7 @@ impl Filed for Long {
 }
 
 /// Sorts entries whose keys are byte strings.
-pub struct LongSorter {
+pub struct BytesSorter {
     slabs: List<Slab>,
     /// The slab being filled, and bytes of records in it.
     slab: usize,
@@ -109,7 +109,7 @@ pub struct LongSorter {
     total: u64,
 }
 
-/// Memory for records.
+/// Arena for records.
 #[derive(Clone, Copy)]
 struct Slab {
     memory: *mut u8,
@@ -136,27 +136,27 @@ struct Reader {
 }
 
 /// The entry of a record.
-unsafe fn entry<'r>(record: *const u8) -> Entry<'r, Long> {
+unsafe fn entry<'r>(record: *const u8) -> Entry<'r, Bytes> {
     // SAFETY: a whole record, by the caller's contract.
     unsafe {
         let header = record.cast::<Header>().read_unaligned();
         let normal = core::slice::from_raw_parts(record.add(HEADER), header.normal as usize);
-        let extra = core::slice::from_raw_parts(record.add(HEADER + normal.len()), header.extra as usize);
-        Entry { key: Stored::whole(normal, extra), tail: Tail::from_raw(header.tail), child: header.child }
+        let payload = core::slice::from_raw_parts(record.add(HEADER + normal.len()), header.payload as usize);
+        Entry { key: Stored::whole(normal, payload), tid: Tid::from_raw(header.tid), child: header.child }
     }
 }
 
-unsafe fn compare(a: *const u8, b: *const u8, order: Option<LongOrder<'_>>) -> Ordering {
+unsafe fn compare(a: *const u8, b: *const u8, order: Option<BytesOrder<'_>>) -> Ordering {
     // SAFETY: by the caller's contract.
     unsafe {
         let (a, b) = (entry(a), entry(b));
         let normal = a.key.prefix.cmp(b.key.prefix);
         match order {
             _ if normal.is_ne() => normal,
-            None => a.tail.cmp(&b.tail),
+            None => a.tid.cmp(&b.tid),
             Some(_) => {
-                let key: LongKey<'_> = Long::key_of(&a, order);
-                key.compare(&b.key, b.tail)
+                let key: BytesKey<'_> = Bytes::key_of(&a, order);
+                key.compare(&b.key, b.tid)
             }
         }
     }
@@ -179,18 +179,18 @@ fn record_of(at: usize) -> *const u8 {
 }
 
 /// Has the first lines of a record fetched.
-fn foresee(at: usize) {
+fn prefetch_record(at: usize) {
     prefetch(record_of(at));
     prefetch(record_of(at).wrapping_add(LINE));
 }
 
 /// The records in memory, as sorting sees them.
-struct Memory<'o> {
-    order: Option<LongOrder<'o>>,
+struct Arena<'o> {
+    order: Option<BytesOrder<'o>>,
     since_check: u32,
 }
 
-impl Records for Memory<'_> {
+impl Records for Arena<'_> {
     /// Marker bits take the place of some in the first word, so the second one begins with a byte of that.
     fn word(&mut self, at: usize, number: usize) -> Option<u64> {
         // SAFETY: items lead to whole records.
@@ -208,8 +208,8 @@ impl Records for Memory<'_> {
         unsafe { compare(record_of(a), record_of(b), self.order) }
     }
 
-    fn foresee(&self, at: usize) {
-        foresee(at);
+    fn prefetch(&self, at: usize) {
+        prefetch_record(at);
     }
 
     fn check(&mut self) {
@@ -218,7 +218,7 @@ impl Records for Memory<'_> {
     }
 }
 
-impl LongSorter {
+impl BytesSorter {
     /// Whether there is room for a record of so many bytes; more memory is taken if there may be.
     unsafe fn has_room(&mut self, length: usize) -> bool {
         if self.count == self.capacity {
@@ -254,10 +254,10 @@ impl LongSorter {
         length <= self.slabs[self.slab].size - self.used
     }
 
-    unsafe fn sort(&mut self, order: Option<LongOrder<'_>>) {
+    unsafe fn sort(&mut self, order: Option<BytesOrder<'_>>) {
         // SAFETY: initialised items. What jumps away leaves them to the memory context.
         let items = unsafe { core::slice::from_raw_parts_mut(self.items, self.count) };
-        bytes::sort(items, &mut Memory { order, since_check: 0 });
+        bytes::sort(items, &mut Arena { order, since_check: 0 });
     }
 
     /// The records in the items' order, which are fetched before they are come to.
@@ -266,14 +266,14 @@ impl LongSorter {
         let items = unsafe { core::slice::from_raw_parts(self.items, self.count) };
         items.iter().enumerate().map(move |(number, item)| {
             if let Some(ahead) = items.get(number + FORESEEN) {
-                foresee(ahead.at);
+                prefetch_record(ahead.at);
             }
             record_of(item.at)
         })
     }
 
     /// Writes all that is in memory to a file, as one run.
-    unsafe fn spill(&mut self, order: Option<LongOrder<'_>>) {
+    unsafe fn spill(&mut self, order: Option<BytesOrder<'_>>) {
         // SAFETY: the file is the resource owner's; items lead to whole records.
         unsafe {
             self.sort(order);
@@ -299,7 +299,7 @@ impl LongSorter {
         (self.slab, self.used, self.count, self.filled) = (0, 0, 0, 0);
     }
 
-    unsafe fn sink(&self, heap: &mut [usize], mut at: usize, order: Option<LongOrder<'_>>) {
+    unsafe fn sink(&self, heap: &mut [usize], mut at: usize, order: Option<BytesOrder<'_>>) {
         // SAFETY: every reader in the heap has a record at hand.
         let less = |a: usize, b: usize| unsafe { compare(self.runs[a].record, self.runs[b].record, order).is_lt() };
         loop {
@@ -318,8 +318,8 @@ impl LongSorter {
     }
 }
 
-impl Sort<Long> for LongSorter {
-    unsafe fn new(memory: usize, files: Files) -> LongSorter {
+impl Sort<Bytes> for BytesSorter {
+    unsafe fn new(memory: usize, files: Files) -> BytesSorter {
         let most = memory.max(64 * MOST_PARTS);
         let capacity = most.min(FIRST_SLAB) / 4 / size_of::<Item>();
         let size = most.min(FIRST_SLAB) / 2;
@@ -330,12 +330,12 @@ impl Sort<Long> for LongSorter {
             slabs.push(Slab { memory: allocate(pg_sys::CurrentMemoryContext, size, false), size });
             let taken = size + capacity * size_of::<Item>();
             let (slab, used, count, filled, runs, total) = (0, 0, 0, 0, List::new(), 0);
-            LongSorter { slabs, slab, used, items, count, capacity, taken, most, filled, files, runs, total }
+            BytesSorter { slabs, slab, used, items, count, capacity, taken, most, filled, files, runs, total }
         }
     }
 
-    unsafe fn add(&mut self, entry: &Entry<'_, Long>, order: Option<LongOrder<'_>>) {
-        let (normal, extra) = (entry.key.prefix, entry.key.extra);
+    unsafe fn add(&mut self, entry: &Entry<'_, Bytes>, order: Option<BytesOrder<'_>>) {
+        let (normal, payload) = (entry.key.prefix, entry.key.payload);
         let length = Header::of(entry).record();
         // SAFETY: there is room for the record and for its item.
         unsafe {
@@ -345,7 +345,7 @@ impl Sort<Long> for LongSorter {
             let record = self.slabs[self.slab].memory.add(self.used);
             record.cast::<Header>().write_unaligned(Header::of(entry));
             record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
-            record.add(HEADER + normal.len()).copy_from_nonoverlapping(extra.as_ptr(), extra.len());
+            record.add(HEADER + normal.len()).copy_from_nonoverlapping(payload.as_ptr(), payload.len());
             // Every normal part begins with a marker that most share.
             let word = word(normal, 1) >> MARKER_BITS | marker_bits(normal);
             self.items.add(self.count).write(Item { word, at: record.expose_provenance() });
@@ -360,7 +360,7 @@ impl Sort<Long> for LongSorter {
         self.total
     }
 
-    unsafe fn drain(&mut self, order: Option<LongOrder<'_>>, mut each: impl FnMut(&Entry<'_, Long>)) {
+    unsafe fn drain(&mut self, order: Option<BytesOrder<'_>>, mut each: impl FnMut(&Entry<'_, Bytes>)) {
         // SAFETY: by this function's contract.
         unsafe {
             if !self.runs.is_empty() {
@@ -377,7 +377,7 @@ impl Sort<Long> for LongSorter {
         }
     }
 
-    unsafe fn leave(&mut self, order: Option<LongOrder<'_>>) -> usize {
+    unsafe fn leave(&mut self, order: Option<BytesOrder<'_>>) -> usize {
         // SAFETY: by this function's contract; the memory is not used any more.
         unsafe {
             if self.count > 0 {
@@ -405,8 +405,8 @@ impl Sort<Long> for LongSorter {
         &mut self,
         parts: usize,
         keep_keys: bool,
-        order: Option<LongOrder<'_>>,
-        each: impl FnMut(&Entry<'_, Long>),
+        order: Option<BytesOrder<'_>>,
+        each: impl FnMut(&Entry<'_, Bytes>),
     ) {
         let places = self.runs.iter().map(|run| run.places).sum::<usize>();
         let step = places.div_ceil(parts * SAMPLES);
@@ -431,7 +431,7 @@ impl Sort<Long> for LongSorter {
         }
     }
 
-    unsafe fn part(&mut self, from: &Kept, to: &Kept, order: Option<LongOrder<'_>>) -> usize {
+    unsafe fn part(&mut self, from: &OwnedKey, to: &OwnedKey, order: Option<BytesOrder<'_>>) -> usize {
         let ahead = (self.most / self.runs.len().max(1)).clamp(LEAST_AHEAD, MOST_AHEAD);
         let mut bytes = 0;
         for run in self.runs.iter_mut() {
@@ -445,12 +445,12 @@ impl Sort<Long> for LongSorter {
         bytes
     }
 
-    fn weight(entry: &Entry<'_, Long>) -> usize {
+    fn weight(entry: &Entry<'_, Bytes>) -> usize {
         Header::of(entry).record()
     }
 
     /// By a heap of the runs' next records.
-    unsafe fn merge_part(&mut self, order: Option<LongOrder<'_>>, mut each: impl FnMut(&Entry<'_, Long>) -> bool) {
+    unsafe fn merge_part(&mut self, order: Option<BytesOrder<'_>>, mut each: impl FnMut(&Entry<'_, Bytes>) -> bool) {
         // SAFETY: by this function's contract; every run in the heap has a record at hand.
         unsafe {
             let heap = zeroed_array::<usize>(self.runs.len());
@@ -510,7 +510,7 @@ impl Reader {
         }
     }
 
-    /// Memory of the current context for a record.
+    /// Arena of the current context for a record.
     unsafe fn memory(&mut self) -> &mut MaybeUninit<Record> {
         // SAFETY: new memory, or what it has been since.
         unsafe {
@@ -527,18 +527,18 @@ impl Reader {
         unsafe {
             let file = self.file;
             files::seek(file, at);
-            Header::of(&Long::get(file, self.memory()))
+            Header::of(&Bytes::get(file, self.memory()))
         }
     }
 
     /// How many bytes of records are before a place in key order.
-    unsafe fn before(&mut self, key: LongKey<'_>) -> usize {
+    unsafe fn before(&mut self, key: BytesKey<'_>) -> usize {
         // SAFETY: places of records.
         unsafe {
             let is_before = |run: &mut Reader, at: usize| {
                 let length = run.read(at).record();
                 let entry = entry(run.record);
-                key.compare(&entry.key, entry.tail).is_gt().then_some(length)
+                key.compare(&entry.key, entry.tid).is_gt().then_some(length)
             };
             let (mut low, mut high) = (0, self.places);
             while low < high {
