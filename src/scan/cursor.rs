@@ -4,8 +4,8 @@ use super::batch::{KeyBatch, Matches, Reading, Scannable};
 use super::ranges::{Direction, Range, Wanted};
 use crate::format::{Block, Error, MAX_PAGE_ENTRIES, NO_BLOCK, Position, ROOT, Result, Tid, is_link};
 use crate::page::{KeySpace, Page, Side};
-use crate::store::{Mode, PageStore};
-use crate::tree::Tree;
+use crate::store::{Frames, Locked, Pinned, Shared, Store};
+use crate::tree::{Seek, Tree};
 
 /// Where a scan is: it has read the matches between `near` and `bound` last, and goes on from `bound`. Plain memory.
 #[derive(Clone, Copy, Debug)]
@@ -110,14 +110,14 @@ impl<K: Scannable> Cursor<K> {
     }
 
     /// Reads on to the next page with matches. They are in `out` then, and the page is returned, pinned; `None` at the
-    /// end of the scan. Nothing stays locked. `skip_dead` leaves out entries known to be dead to everyone.
-    pub fn read_page<S: PageStore>(
+    /// end of the scan. Nothing is locked on entry or exit. `skip_dead` leaves out entries known to be dead to everyone.
+    pub fn read_page<S: Store>(
         &mut self,
         tree: Tree<'_, S, K>,
         wanted: &impl Wanted<K>,
         skip_dead: bool,
         out: &mut Matches<K>,
-    ) -> Result<Option<S::Pin>> {
+    ) -> Result<Option<Pinned<S>>> {
         out.clear();
         let reading = Reading { skip_dead, null_rank: wanted.null_rank() };
         K::copy(&mut self.near, &self.bound);
@@ -126,15 +126,15 @@ impl<K: Scannable> Cursor<K> {
             if !self.next_range(wanted, &mut range) {
                 break;
             }
-            let pin = self.go_on(tree, &range)?;
-            tree.store().note_read(pin);
-            if self.goes_round(tree.store(), pin) {
-                let block = tree.store().block(pin);
-                return Err(Error::Corrupt { block, what: "scan comes to a page again: keys are out of order" });
+            let leaf = self.go_on(tree, &range)?;
+            tree.store().note_read(&leaf);
+            if self.goes_round(&leaf) {
+                let what = "scan comes to a page again: keys are out of order";
+                return Err(Error::Corrupt { block: leaf.block(), what });
             }
-            let page = tree.page(pin)?;
+            let page = tree.page(&leaf)?;
             out.keys.begin(&page, wanted.wants_keys());
-            (self.from, self.ends_at_edge) = (tree.store().block(pin), false);
+            (self.from, self.ends_at_edge) = (leaf.block(), false);
             let is_placed = page.is_placed() && (self.from != ROOT || page.is_alone());
             let sound = is_placed
                 && K::is_bounded(&page)
@@ -143,19 +143,19 @@ impl<K: Scannable> Cursor<K> {
                     Direction::Backward => self.collect_backward(tree, &page, wanted, &mut range, reading, out),
                 };
             if !sound {
-                let block = tree.store().block(pin);
-                return Err(Error::Corrupt { block, what: "entries are out of order, or are no entries" });
+                let what = "entries are out of order, or are no entries";
+                return Err(Error::Corrupt { block: leaf.block(), what });
             }
-            self.lsn = tree.store().lsn(pin);
-            tree.store().unlock(pin);
+            self.lsn = leaf.lsn();
+            let pinned = leaf.unlock();
             if self.ends_at_edge && is_link(self.link) {
                 // Nothing on the page is beyond what is wanted: its fence alone says that the next page has none of it.
                 self.check_edge(tree)?;
             }
             if !out.is_empty() {
-                return Ok(Some(pin));
+                return Ok(Some(pinned));
             }
-            tree.store().unpin(pin);
+            pinned.unpin(tree.store());
             tree.store().check_interrupts();
         }
         self.end();
@@ -167,12 +167,12 @@ impl<K: Scannable> Cursor<K> {
     /// a scan leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again has been
     /// changed, so a scan may be as slow as it likes. Brent's way to find a circle: another leaf is kept in mind after
     /// twice as many each time, so that a circle of whatever length is soon gone through with one of its own in mind.
-    fn goes_round<S: PageStore>(&mut self, store: &S, pin: S::Pin) -> bool {
+    fn goes_round<S: Frames>(&mut self, leaf: &Locked<'_, S, Shared>) -> bool {
         self.reads += 1;
         if self.reads <= FEW_LEAVES {
             return false;
         }
-        let here = Sight { block: store.block(pin), lsn: store.lsn(pin) };
+        let here = Sight { block: leaf.block(), lsn: leaf.lsn() };
         if here == self.seen {
             return true;
         }
@@ -203,40 +203,35 @@ impl<K: Scannable> Cursor<K> {
     }
 
     /// Checks that the page after the one read last begins where that one ends.
-    fn check_edge<S: PageStore>(&self, tree: Tree<'_, S, K>) -> Result<()> {
+    fn check_edge<S: Store>(&self, tree: Tree<'_, S, K>) -> Result<()> {
         match self.direction {
             Direction::Forward => tree.check_siblings(self.from, self.link),
             Direction::Backward => tree.check_siblings(self.link, self.from),
         }
     }
 
-    /// The leaf where a range begins (backward: ends): the next one along if that is where it must be.
-    fn go_on<S: PageStore>(&self, tree: Tree<'_, S, K>, range: &Range<K>) -> Result<S::Pin> {
-        let order = tree.order();
-        let edge = K::borrow(&self.edge, order);
-        let place = if self.direction == Direction::Forward { &range.first } else { &range.after };
+    /// The leaf where a range begins (backward: ends), share-locked: the next one along if that is where it must be.
+    fn go_on<'t, S: Store>(&self, tree: Tree<'t, S, K>, range: &Range<K>) -> Result<Locked<'t, S, Shared>> {
+        let place = range.near_end(self.direction);
         if !is_link(self.link) || !K::same(place, &self.edge) {
-            return self.go_to(tree, place);
+            return tree.leaf(self.seek(tree, place));
         }
-        let pin = match self.direction {
-            Direction::Forward => tree.leaf_for_via(self.link, edge)?,
-            Direction::Backward => tree.leaf_before_via(self.link, edge)?,
-        };
-        if self.is_next(&tree.page(pin)?, tree.store().block(pin)) {
-            return Ok(pin);
+        let leaf = tree.leaf_via(self.link, self.seek(tree, &self.edge))?;
+        if self.is_next(&tree.page(&leaf)?, leaf.block()) {
+            return Ok(leaf);
         }
         // The pages have changed since, or one of them is not the one that was there.
-        tree.release(pin);
+        leaf.release();
         self.check_edge(tree)?;
-        self.go_to(tree, place)
+        tree.leaf(self.seek(tree, place))
     }
 
-    /// The leaf where a range begins (backward: ends), by descent.
-    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, K>, place: &K::OwnedKey) -> Result<S::Pin> {
-        match self.direction {
-            Direction::Forward => tree.leaf_for(K::borrow(place, tree.order())),
-            Direction::Backward => tree.leaf_before(K::borrow(place, tree.order())),
-        }
+    /// The leaf that the scan comes to at a place.
+    fn seek<'k, 't: 'k, S>(&self, tree: Tree<'t, S, K>, place: &'k K::OwnedKey) -> Seek<'k, K>
+    where
+        S: Store,
+    {
+        self.direction.seek(K::borrow(place, tree.order()))
     }
 
     /// Whether a leaf is the one after the one read last, and the two agree about it.
@@ -258,7 +253,7 @@ impl<K: Scannable> Cursor<K> {
         out: &mut Matches<K>,
     ) -> bool
     where
-        S: PageStore,
+        S: Store,
     {
         let order = tree.order();
         let (mut sound, mut is_last, mut turns) = (true, false, 0);
@@ -326,7 +321,7 @@ impl<K: Scannable> Cursor<K> {
         out: &mut Matches<K>,
     ) -> bool
     where
-        S: PageStore,
+        S: Store,
     {
         let order = tree.order();
         let (mut sound, mut is_last, mut turns) = (true, false, 0);
@@ -401,10 +396,10 @@ fn start<K: KeySpace>(direction: Direction) -> &'static K::OwnedKey {
 
 /// Marks matches dead in their page, if that is as it was when they were read: a hint for later scans (I6). The page is
 /// pinned and not locked, before and after.
-pub fn kill<S: PageStore>(store: &S, pin: S::Pin, lsn: u64, places: &[u16]) {
-    store.lock(pin, Mode::Share);
-    if store.lsn(pin) == lsn {
-        store.set_hint(pin, places, Tid::DEAD);
+pub fn kill<S: Store>(store: &S, pinned: Pinned<S>, lsn: u64, places: &[u16]) -> Pinned<S> {
+    let leaf = pinned.lock::<Shared>(store);
+    if leaf.lsn() == lsn {
+        leaf.set_hint(places, Tid::DEAD);
     }
-    store.unlock(pin);
+    leaf.unlock()
 }

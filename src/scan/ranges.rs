@@ -1,6 +1,7 @@
 //! What a scan looks for: ranges of keys, and which way it goes through them.
 
 use crate::page::KeySpace;
+use crate::tree::Seek;
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,15 @@ impl Direction {
         match self {
             Direction::Forward => Direction::Backward,
             Direction::Backward => Direction::Forward,
+        }
+    }
+
+    /// The page that a scan comes to at a place: the one with what is behind it, backward with what is before it.
+    #[inline]
+    pub(super) fn seek<K: KeySpace>(self, place: K::Key<'_>) -> Seek<'_, K> {
+        match self {
+            Direction::Forward => Seek::At(place),
+            Direction::Backward => Seek::Before(place),
         }
     }
 }
@@ -34,6 +44,15 @@ impl<K: KeySpace> Range<K> {
     #[inline(always)]
     pub fn fresh() -> Self {
         Range { first: K::fresh(), after: K::fresh() }
+    }
+
+    /// The end that a scan comes to first.
+    #[inline]
+    pub(super) fn near_end(&self, direction: Direction) -> &K::OwnedKey {
+        match direction {
+            Direction::Forward => &self.first,
+            Direction::Backward => &self.after,
+        }
     }
 }
 

@@ -10,7 +10,9 @@ use fpbtree_engine::format::{Block, Error, PAGE_SIZE, PageBytes, ROOT, Result};
 use fpbtree_engine::log::{Change, Horizon, MOST_BLOCKS, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
-use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
+use fpbtree_engine::store::{
+    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect, Writable,
+};
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot, XLogRecPtr};
 
@@ -148,7 +150,8 @@ impl PgStore {
 
     /// The value of a result, its error raised.
     #[inline]
-    pub fn expect<T: Copy>(&self, result: Result<T>) -> T {
+    pub fn expect<T>(&self, result: Result<T>) -> T {
+        const { assert!(!core::mem::needs_drop::<T>(), "an error jumps over it") };
         match result {
             Ok(value) => value,
             Err(error) => self.fail(error),
@@ -262,8 +265,8 @@ impl PgStore {
         }
     }
 
-    /// Pins and locks a page from the free space map, if it offers one that is really free.
-    fn recycle(&self) -> Option<Buffer> {
+    /// A page from the free space map, if it offers one that is really free.
+    fn recycle(&self) -> Option<Locked<'_, Self, Exclusive>> {
         loop {
             // SAFETY: an open relation.
             let block = unsafe { ffi::GetFreeIndexPage(self.rel) };
@@ -276,26 +279,29 @@ impl PgStore {
             }
             let buffer = self.read(block);
             // SAFETY: pinned above. Whoever holds the lock has a use for the page, so it is not waited for.
-            if unsafe { ffi::ConditionalLockBuffer(buffer) } {
-                let bytes = self.bytes(buffer);
-                if page::reusable(bytes) && self.is_past(page::deleted_at(bytes)) {
-                    self.note_locked(buffer);
-                    return Some(buffer);
-                }
-                // SAFETY: locked above.
-                unsafe { ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+            if unsafe { !ffi::ConditionalLockBuffer(buffer) } {
+                // SAFETY: pinned above, and not locked.
+                unsafe { ffi::ReleaseBuffer(buffer) };
+                continue;
             }
-            self.unpin(buffer);
+            self.note_locked(buffer);
+            // SAFETY: pinned and locked above.
+            let locked = unsafe { Locked::<Self, Exclusive>::new(self, buffer) };
+            if page::reusable(locked.bytes()) && self.is_past(page::deleted_at(locked.bytes())) {
+                return Some(locked);
+            }
+            locked.release();
         }
     }
 
     /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who finds
     /// it in the free space map or at the end of the file finds it locked.
-    fn extend(&self) -> Buffer {
-        // SAFETY: an open relation.
-        let buffer = unsafe { relation::add_locked_page(self.rel) };
-        debug_assert!(page::reusable(self.bytes(buffer)), "a new page is all zero");
-        buffer
+    fn extend(&self) -> Locked<'_, Self, Exclusive> {
+        // SAFETY: an open relation; the buffer comes pinned and locked.
+        let locked = unsafe { Locked::<Self, Exclusive>::new(self, relation::add_locked_page(self.rel)) };
+        self.note_locked(locked.frame());
+        debug_assert!(page::reusable(locked.bytes()), "a new page is all zero");
+        locked
     }
 
     /// The bytes of an exclusively locked page.
@@ -306,8 +312,8 @@ impl PgStore {
     }
 
     /// Applies the change to its pages, and builds the parts of a generic record, if there is to be one.
-    unsafe fn apply(&self, change: &Change<'_, Buffer>, mut parts: Option<&mut [Delta; MOST_BLOCKS]>) {
-        for (index, &pin) in change.blocks().iter().enumerate() {
+    unsafe fn apply(&self, pages: &[Writable<'_, Self>], change: &Change<'_>, mut parts: Option<&mut [Delta; MOST_BLOCKS]>) {
+        for (index, pin) in pages.iter().map(Writable::frame).enumerate() {
             let mut ranges = if parts.is_some() { Ranges::new() } else { Ranges::whole() };
             // SAFETY: the caller of `commit` holds the exclusive lock.
             let page = unsafe { self.bytes_mut(pin) };
@@ -334,11 +340,11 @@ impl PgStore {
 
     /// Logs the change as a generic record, which is what the server's redo of them takes, without its copying and
     /// comparing of whole pages.
-    unsafe fn log_generic(&self, change: &Change<'_, Buffer>, parts: &[Delta; MOST_BLOCKS]) -> XLogRecPtr {
+    unsafe fn log_generic(&self, pages: &[Writable<'_, Self>], parts: &[Delta; MOST_BLOCKS]) -> XLogRecPtr {
         // SAFETY: inside the critical section; the parts stay as they are until the record is inserted.
         unsafe {
             ffi::XLogBeginInsert();
-            for (id, (&pin, part)) in (0u8..).zip(change.blocks().iter().zip(parts)) {
+            for (id, (pin, part)) in (0u8..).zip(pages.iter().map(Writable::frame).zip(parts)) {
                 if part.whole {
                     ffi::XLogRegisterBuffer(id, pin, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
                 } else {
@@ -351,16 +357,84 @@ impl PgStore {
     }
 }
 
-impl PageStore for PgStore {
-    type Pin = Buffer;
+impl Frames for PgStore {
+    type Frame = Buffer;
 
     #[inline]
-    fn pin(&self, block: Block) -> Result<Buffer> {
+    unsafe fn block_in(&self, buffer: Buffer) -> Block {
+        // SAFETY: the caller has it pinned.
+        unsafe { ffi::BufferGetBlockNumber(buffer) }
+    }
+
+    #[inline]
+    unsafe fn unpin(&self, buffer: Buffer) {
+        // SAFETY: the caller has it pinned.
+        unsafe { ffi::ReleaseBuffer(buffer) };
+    }
+
+    #[inline]
+    unsafe fn lock(&self, buffer: Buffer, mode: Mode) {
+        // SAFETY: the caller has it pinned, and not locked.
+        unsafe {
+            match mode {
+                Mode::Share => ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int),
+                Mode::Exclusive => ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as c_int),
+                Mode::Cleanup => ffi::LockBufferForCleanup(buffer),
+            }
+        }
+        self.note_locked(buffer);
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, buffer: Buffer) {
+        // SAFETY: the caller has it locked.
+        unsafe { ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+        self.note_unlocked(buffer);
+    }
+
+    #[inline(always)]
+    unsafe fn bytes_in(&self, buffer: Buffer) -> &PageBytes {
+        // SAFETY: a pinned buffer is a page, and the caller's lock keeps writers away (hint bits apart).
+        unsafe { &*relation::page(buffer).cast() }
+    }
+
+    #[inline]
+    unsafe fn lsn_in(&self, buffer: Buffer) -> u64 {
+        // SAFETY: the caller has it locked. Hint bits may set an LSN under a share lock, hence "atomic".
+        unsafe { ffi::BufferGetLSNAtomic(buffer) }
+    }
+
+    unsafe fn set_bits(&self, buffer: Buffer, offsets: &[u16], mask: u8) {
+        if relation::generic_records_are_compared() && self.log_kind() == LogKind::Generic {
+            return;
+        }
+        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
+            // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
+            let byte = unsafe { AtomicU8::from_ptr(relation::page(buffer).add(offset as usize)) };
+            byte.fetch_or(mask, Ordering::Relaxed);
+        }
+        // SAFETY: the caller has it locked.
+        unsafe { ffi::MarkBufferDirtyHint(buffer, true) };
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, buffer: Buffer, bytes: core::ops::Range<usize>) {
+        // SAFETY: a pinned buffer is a page; the address is only a hint to the hardware.
+        let page = unsafe { relation::page(buffer) };
+        for at in bytes.step_by(CACHE_LINE) {
+            simd::prefetch(page.wrapping_add(at));
+        }
+    }
+}
+
+impl PageStore for PgStore {
+    #[inline]
+    fn pin(&self, block: Block) -> Result<Pinned<Self>> {
         self.pin_likely(block)?.ok_or(Error::Corrupt { block, what: "points beyond the end of the index" })
     }
 
     #[inline]
-    fn pin_likely(&self, block: Block) -> Result<Option<Buffer>> {
+    fn pin_likely(&self, block: Block) -> Result<Option<Pinned<Self>>> {
         let recalled = self.recall(block);
         if recalled.is_none() && !self.exists(block) {
             return Ok(None);
@@ -369,57 +443,12 @@ impl PageStore for PgStore {
         if self.locked().iter().any(|slot| slot.get() == buffer) {
             return Err(Error::Corrupt { block, what: "is linked to where it cannot belong" });
         }
-        Ok(Some(buffer))
+        // SAFETY: just pinned.
+        Ok(Some(unsafe { Pinned::new(buffer) }))
     }
 
-    #[inline]
-    fn unpin(&self, pin: Buffer) {
-        // SAFETY: pinned, by the trait's contract.
-        unsafe { ffi::ReleaseBuffer(pin) };
-    }
-
-    #[inline]
-    fn block(&self, pin: Buffer) -> Block {
-        // SAFETY: pinned, by the trait's contract.
-        unsafe { ffi::BufferGetBlockNumber(pin) }
-    }
-
-    #[inline]
-    fn lock(&self, pin: Buffer, mode: Mode) {
-        let mode = match mode {
-            Mode::Share => pg_sys::BUFFER_LOCK_SHARE,
-            Mode::Exclusive => pg_sys::BUFFER_LOCK_EXCLUSIVE,
-        };
-        // SAFETY: pinned and not locked, by the trait's contract.
-        unsafe { ffi::LockBuffer(pin, mode as c_int) };
-        self.note_locked(pin);
-    }
-
-    fn lock_cleanup(&self, pin: Buffer) {
-        // SAFETY: pinned once and not locked, by the trait's contract.
-        unsafe { ffi::LockBufferForCleanup(pin) };
-        self.note_locked(pin);
-    }
-
-    #[inline]
-    fn unlock(&self, pin: Buffer) {
-        // SAFETY: locked, by the trait's contract.
-        unsafe { ffi::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
-        self.note_unlocked(pin);
-    }
-
-    #[inline(always)]
-    fn bytes(&self, pin: Buffer) -> &PageBytes {
-        // SAFETY: a pinned buffer is a page, and the caller's lock keeps writers away (hint bits apart).
-        unsafe { &*relation::page(pin).cast() }
-    }
-
-    fn allocate(&self) -> Result<Buffer> {
-        Ok(self.recycle().unwrap_or_else(|| {
-            let buffer = self.extend();
-            self.note_locked(buffer);
-            buffer
-        }))
+    fn allocate(&self) -> Result<Locked<'_, Self, Exclusive>> {
+        Ok(self.recycle().unwrap_or_else(|| self.extend()))
     }
 
     fn free(&self, block: Block) {
@@ -446,10 +475,10 @@ impl PageStore for PgStore {
         blocks
     }
 
-    fn commit(&self, change: &Change<'_, Buffer>) {
+    fn commit(&self, pages: &[Writable<'_, Self>], change: &Change<'_>) {
         let parts = SCRATCH.0.get();
-        // SAFETY: the pages are exclusively locked, by the trait's contract; the scratch is this one thread's, and
-        // nothing in here comes back to this function.
+        // SAFETY: the pages are exclusively locked, and nobody looks at them; the scratch is this one thread's, and nothing
+        // in here comes back to this function.
         unsafe {
             let parts = &mut *parts;
             let log = relation::needs_wal(self.rel).then(|| self.log_kind());
@@ -460,56 +489,40 @@ impl PageStore for PgStore {
                 hot_keys::cache().filter(|_| !relation::is_temporary(self.rel)).map(|cache| (cache, self.build_id()));
             errors::start_critical_section();
             if let Some((cache, build_id)) = hot {
-                change.blocks().iter().for_each(|&pin| cache.change(build_id, self.block(pin)));
+                pages.iter().for_each(|page| cache.change(build_id, self.block_in(page.frame())));
             }
-            self.apply(change, (log == Some(LogKind::Generic)).then_some(&mut *parts));
+            self.apply(pages, change, (log == Some(LogKind::Generic)).then_some(&mut *parts));
             let lsn = match (record, log) {
-                (Some(kind), _) => own_wal::insert(change, kind),
-                (None, Some(_)) => self.log_generic(change, parts),
+                (Some(kind), _) => own_wal::insert(pages, change, kind),
+                (None, Some(_)) => self.log_generic(pages, parts),
                 // Without a record the LSN advances too: it is how a scan notices that a page changed.
                 (None, None) => ffi::gistGetFakeLSN(self.rel),
             };
-            for &pin in change.blocks() {
-                relation::set_lsn(relation::page(pin), lsn);
+            for page in pages {
+                relation::set_lsn(relation::page(page.frame()), lsn);
             }
             errors::end_critical_section();
         }
-    }
-
-    fn set_hint(&self, pin: Buffer, offsets: &[u16], mask: u8) {
-        if relation::generic_records_are_compared() && self.log_kind() == LogKind::Generic {
-            return;
-        }
-        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
-            // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
-            let byte = unsafe { AtomicU8::from_ptr(relation::page(pin).add(offset as usize)) };
-            byte.fetch_or(mask, Ordering::Relaxed);
-        }
-        // SAFETY: pinned and at least share-locked, by the trait's contract.
-        unsafe { ffi::MarkBufferDirtyHint(pin, true) };
-    }
-
-    fn lsn(&self, pin: Buffer) -> u64 {
-        // SAFETY: pinned, by the trait's contract. Hint bits may set an LSN under a share lock, hence "atomic".
-        unsafe { ffi::BufferGetLSNAtomic(pin) }
     }
 
     #[inline]
     fn check_interrupts(&self) {
         errors::check_for_interrupts();
     }
+}
 
-    fn note_read(&self, pin: Buffer) {
+impl Observers for PgStore {
+    fn note_read(&self, leaf: &Locked<'_, Self, Shared>) {
         if let Asked::Yes(_) = self.stamp.get() {
-            let stamp = hot_keys::cache().map(|cache| cache.stamp(self.build_id(), self.block(pin)));
+            let stamp = hot_keys::cache().map(|cache| cache.stamp(self.build_id(), leaf.block()));
             self.stamp.set(Asked::Yes(stamp));
         }
         let snapshot = self.snapshot.get();
         if !snapshot.is_null() {
             // SAFETY: an open relation, a share-locked page of it and the scan's snapshot.
             unsafe {
-                ffi::PredicateLockPage(self.rel, self.block(pin), snapshot);
-                relation::test_for_old_snapshot(snapshot, self.rel, self.lsn(pin));
+                ffi::PredicateLockPage(self.rel, leaf.block(), snapshot);
+                relation::test_for_old_snapshot(snapshot, self.rel, leaf.lsn());
             }
         }
     }
@@ -524,8 +537,8 @@ impl PageStore for PgStore {
         unsafe { ffi::PredicateLockPageCombine(self.rel, from, to) };
     }
 
-    fn note_insert(&self, pin: Buffer) {
-        let block = self.block(pin);
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>) {
+        let block = leaf.block();
         // SAFETY: an open relation.
         unsafe {
             ffi::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), block);
@@ -533,7 +546,12 @@ impl PageStore for PgStore {
         }
     }
 
-    fn find_dead(&self, leaf: Buffer, suspects: &mut [Suspect], search: Search) -> Option<Horizon> {
+    fn find_dead(
+        &self,
+        leaf: &Locked<'_, Self, Exclusive>,
+        suspects: &mut [Suspect],
+        search: Search,
+    ) -> Option<Horizon> {
         let heap = self.heap;
         // SAFETY: an open relation and its table, and an exclusively locked leaf.
         unsafe {
@@ -541,8 +559,15 @@ impl PageStore for PgStore {
             if heap.is_null() || relation::needs_wal(self.rel) && self.log_kind() == LogKind::Generic {
                 return None;
             }
-            dead::find(self.rel, heap, self.block(leaf), suspects, search)
+            dead::find(self.rel, heap, leaf.block(), suspects, search)
         }
+    }
+}
+
+impl Hints for PgStore {
+    fn likely_leaf(&self) -> Option<Block> {
+        // SAFETY: an open relation.
+        unsafe { index::likely_leaf(self.rel) }
     }
 
     #[inline]
@@ -555,35 +580,22 @@ impl PageStore for PgStore {
     }
 
     #[inline]
-    fn pin_seen(&self, seen: &Seen<Buffer>) -> Result<Option<Buffer>> {
-        // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
+    fn pin_seen(&self, seen: &Seen<Buffer>) -> Result<Option<Pinned<Self>>> {
+        // SAFETY: a wrong buffer is refused by the server, which compares what it holds; else it is pinned.
         unsafe {
             let is_likely = self.locked().is_empty() && !descents::is_ordinary_turn();
-            if is_likely && ffi::ReadRecentBuffer(relation::locator(self.rel), MAIN_FORKNUM, seen.block, seen.pin) {
+            if is_likely && ffi::ReadRecentBuffer(relation::locator(self.rel), MAIN_FORKNUM, seen.block, seen.frame) {
                 relation::count_buffer_hit(self.rel);
-                return Ok(Some(seen.pin));
+                return Ok(Some(Pinned::new(seen.frame)));
             }
         }
         self.pin_likely(seen.block)
     }
 
-    fn note_leaf(&self, pin: Buffer, marks: Option<Marks>, stale: Option<&Seen<Buffer>>) {
+    fn note_leaf<M: LockMode>(&self, leaf: &Locked<'_, Self, M>, marks: Option<Marks>, stale: Option<&Seen<Buffer>>) {
         let Some(place) = self.descents.get() else { return };
-        place.learn((self.block(pin), pin), marks, stale.map(|stale| stale.from), || self.block_count());
-    }
-
-    fn likely_leaf(&self) -> Option<Block> {
-        // SAFETY: an open relation.
-        unsafe { index::likely_leaf(self.rel) }
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, pin: Buffer, bytes: core::ops::Range<usize>) {
-        // SAFETY: a pinned buffer is a page; the address is only a hint to the hardware.
-        let page = unsafe { relation::page(pin) };
-        for at in bytes.step_by(CACHE_LINE) {
-            simd::prefetch(page.wrapping_add(at));
-        }
+        let seen = (leaf.block(), leaf.frame());
+        place.learn(seen, marks, stale.map(|stale| stale.from), || self.block_count());
     }
 }
 

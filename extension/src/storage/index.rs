@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use fpbtree_engine::format::{Block, Error, Geometry, LaneKind, META, NO_BLOCK, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::page::{LogKind, Meta, Shape};
-use fpbtree_engine::store::{Mode, PageStore};
+use fpbtree_engine::store::{PageStore, Shared};
 use pgrx::pg_sys::{self, ItemPointerData, Relation};
 
 use crate::pg::ffi;
@@ -142,11 +142,9 @@ unsafe fn read(rel: Relation) -> Cached {
     // SAFETY: an open index of ours.
     unsafe {
         let store = PgStore::new(rel, core::ptr::null_mut());
-        let pin = store.expect(store.pin(META));
-        store.lock(pin, Mode::Share);
-        let meta = store.expect(Meta::read(store.bytes(pin)));
-        store.unlock(pin);
-        store.unpin(pin);
+        let page = store.expect(store.pin(META)).lock::<Shared>(&store);
+        let meta = store.expect(Meta::read(page.bytes()));
+        page.release();
         let (shape, columns) = column::index_shape(rel);
         if !shape.reads(&meta.shape) {
             store.fail(Error::Corrupt { block: META, what: "meta page describes other columns than the catalogs do" });

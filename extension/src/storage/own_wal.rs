@@ -10,6 +10,7 @@ use fpbtree_engine::format::PageBytes;
 use fpbtree_engine::log::{BlockEdits, Change, Horizon, MOST_BLOCKS, RecordKind};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::CACHE_LINE;
+use fpbtree_engine::store::Writable;
 use pgrx::PgSqlErrorCode::{ERRCODE_INDEX_CORRUPTED, ERRCODE_INTERNAL_ERROR, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -17,6 +18,7 @@ use pgrx::pg_sys::{
     XLogReaderState, XLogRecPtr, XLogRedoAction,
 };
 
+use crate::storage::buffers::PgStore;
 use crate::pg::errors::Name;
 use crate::pg::relation::FileLocator;
 use crate::pg::relation::INVALID_BUFFER;
@@ -69,14 +71,14 @@ static PARTS: Parts = Parts(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS])
 ///
 /// # Safety
 /// `rel` is open. May raise.
-pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) -> RecordKind {
+pub unsafe fn prepare(rel: Relation, change: &Change<'_>) -> RecordKind {
     if !IS_REGISTERED.load(Ordering::Relaxed) {
         refuse(rel);
     }
     // SAFETY: this one thread's, and nothing in here comes back to this function.
     let parts = unsafe { &mut *PARTS.0.get() };
     let kind = change.kind();
-    for (index, part) in parts.iter_mut().enumerate().take(change.blocks().len()) {
+    for (index, part) in parts.iter_mut().enumerate().take(change.pages()) {
         part.clear();
         change.encode_part(kind, index, part);
     }
@@ -102,12 +104,12 @@ fn refuse(rel: Relation) -> ! {
 ///
 /// # Safety
 /// Inside the critical section in which the change was made; its pages are locked.
-pub unsafe fn insert(change: &Change<'_, Buffer>, kind: RecordKind) -> XLogRecPtr {
+pub unsafe fn insert(pages: &[Writable<'_, PgStore>], change: &Change<'_>, kind: RecordKind) -> XLogRecPtr {
     // SAFETY: by this function's contract; the parts stay as they are until the record is inserted.
     unsafe {
         let parts = &*PARTS.0.get();
         ffi::XLogBeginInsert();
-        for (index, (&pin, part)) in change.blocks().iter().zip(parts).enumerate() {
+        for (index, (page, part)) in pages.iter().zip(parts).enumerate() {
             let flags = match () {
                 () if kind.is_insertion() => pg_sys::REGBUF_STANDARD,
                 () if change.makes_page(index) => pg_sys::REGBUF_WILL_INIT,
@@ -115,7 +117,7 @@ pub unsafe fn insert(change: &Change<'_, Buffer>, kind: RecordKind) -> XLogRecPt
                 () if change.takes_entries_away(index) => pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_KEEP_DATA,
                 () => pg_sys::REGBUF_STANDARD,
             };
-            ffi::XLogRegisterBuffer(index as u8, pin, flags as u8);
+            ffi::XLogRegisterBuffer(index as u8, page.frame(), flags as u8);
             ffi::XLogRegisterBufData(index as u8, part.as_ptr().cast(), part.len() as u32);
         }
         ffi::XLogInsert(MANAGER, (kind as u8) << KIND_SHIFT)

@@ -5,10 +5,10 @@ use core::ffi::c_int;
 use fpbtree_engine::format::{Block, Error, LaneKind, MAX_PAGE_ENTRIES, Tid};
 use fpbtree_engine::page::LogKind;
 use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Wanted};
-use fpbtree_engine::store::PageStore;
+use fpbtree_engine::store::{PageStore, Pinned};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, Buffer, Datum, ForkNumber::MAIN_FORKNUM, IndexScanDesc, IndexScanDescData, ItemPointerData, Relation,
+    self, Datum, ForkNumber::MAIN_FORKNUM, IndexScanDesc, IndexScanDescData, ItemPointerData, Relation,
     ScanDirection, ScanKey, ScanKeyData, SnapshotType, TIDBitmap,
 };
 
@@ -17,7 +17,6 @@ use self::lines::Lines;
 use self::parallel::{Shared, Turn};
 use self::rows::Ahead;
 use crate::pg::memory::{self, allocate};
-use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::{ffi, relation};
 use crate::storage::buffers::PgStore;
 use crate::storage::index::{Index, heap_tid};
@@ -129,7 +128,7 @@ struct State<K: Searched> {
     at: usize,
     /// The page of the matches, and its pin if that is kept.
     block: Block,
-    pin: Buffer,
+    pin: Option<Pinned<PgStore>>,
     /// Matches that the server said are dead to everyone: where their flags are.
     killed: [u16; MAX_PAGE_ENTRIES],
     killed_count: usize,
@@ -146,7 +145,7 @@ struct Mark<K: Searched> {
     at: usize,
     cursor: Cursor<K>,
     block: Block,
-    pin: Buffer,
+    pin: Option<Pinned<PgStore>>,
     /// Made when the scan first leaves a page with a mark.
     copy: *mut Matches<K>,
 }
@@ -184,7 +183,7 @@ pub unsafe extern "C-unwind" fn ambeginscan(rel: Relation, keys: c_int, order_by
 }
 
 unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
-    // SAFETY: all-zero bytes are matches, cursors and buffers; every other field is written before the state is used.
+    // SAFETY: all-zero bytes are matches and cursors; every other field is written before the state is used.
     unsafe {
         let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
         let state: *mut State<K> = allocate(context, 1, true);
@@ -195,6 +194,8 @@ unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
+        (&raw mut (*state).pin).write(None);
+        (&raw mut (*state).mark.pin).write(None);
         (&raw mut (*state).lines).write(Lines::new());
         (&raw mut (*state).hot).write(Hot::new());
         K::begin(&raw mut (*state).search, columns, context);
@@ -470,11 +471,11 @@ impl<K: Searched> State<K> {
                 return false;
             };
             (self.positioned, self.at) = (true, 0);
-            self.block = self.store.block(pin);
+            self.block = pin.block(&self.store);
             if keeps_pin(scan) {
-                self.pin = pin;
+                self.pin = Some(pin);
             } else {
-                self.store.unpin(pin);
+                pin.unpin(&self.store);
             }
             self.look_for_leaves(scan, self.block, misses != prefetch::misses());
             true
@@ -483,7 +484,7 @@ impl<K: Searched> State<K> {
 
     /// Takes the next page's matches from the tree; the page is pinned. None at the end of the scan.
     #[inline]
-    unsafe fn read_on(&mut self, scan: &IndexScanDescData) -> Option<Buffer> {
+    unsafe fn read_on(&mut self, scan: &IndexScanDescData) -> Option<Pinned<PgStore>> {
         let tree = tree::<K>(&self.store, &self.index, &self.columns);
         let read = self.cursor.read_page(tree, &self.search, scan.ignore_killed_tuples, &mut self.matches);
         self.store.expect(read)
@@ -491,7 +492,7 @@ impl<K: Searched> State<K> {
 
     /// The same for the next page that no process of the parallel scan has read. The server never turns such a scan round,
     /// nor marks a place in it.
-    unsafe fn read_on_with(&mut self, shared: &Shared, scan: &mut IndexScanDescData) -> Option<Buffer> {
+    unsafe fn read_on_with(&mut self, shared: &Shared, scan: &mut IndexScanDescData) -> Option<Pinned<PgStore>> {
         // SAFETY: as `amgettuple`; nothing is locked.
         unsafe {
             match shared.take(&mut self.cursor) {
@@ -516,9 +517,8 @@ impl<K: Searched> State<K> {
             if self.mark.set && self.mark.here {
                 self.keep_marked();
             }
-            if self.pin != INVALID_BUFFER {
-                self.store.unpin(self.pin);
-                self.pin = INVALID_BUFFER;
+            if let Some(pin) = self.pin.take() {
+                pin.unpin(&self.store);
             }
         }
     }
@@ -526,11 +526,14 @@ impl<K: Searched> State<K> {
     #[cold]
     unsafe fn mark_dead(&mut self) {
         let count = core::mem::take(&mut self.killed_count);
-        let kept = self.pin != INVALID_BUFFER;
-        let pin = if kept { self.pin } else { self.store.expect(self.store.pin(self.block)) };
-        scan::kill(&self.store, pin, self.cursor.lsn(), &self.killed[..count]);
-        if !kept {
-            self.store.unpin(pin);
+        let (kept, store) = (self.pin.take(), &self.store);
+        let is_kept = kept.is_some();
+        let pin = kept.unwrap_or_else(|| store.expect(store.pin(self.block)));
+        let pin = scan::kill(store, pin, self.cursor.lsn(), &self.killed[..count]);
+        if is_kept {
+            self.pin = Some(pin);
+        } else {
+            pin.unpin(store);
         }
     }
 
@@ -544,15 +547,14 @@ impl<K: Searched> State<K> {
             (*self.mark.copy).copy_from(&self.matches);
             (self.mark.here, self.mark.block) = (false, self.block);
             self.mark.cursor.copy_from(&self.cursor);
-            self.mark.pin = core::mem::replace(&mut self.pin, INVALID_BUFFER);
+            self.mark.pin = self.pin.take();
         }
     }
 
     /// Forgets the mark.
     unsafe fn unmark(&mut self) {
-        if self.mark.pin != INVALID_BUFFER {
-            self.store.unpin(self.mark.pin);
-            self.mark.pin = INVALID_BUFFER;
+        if let Some(pin) = self.mark.pin.take() {
+            pin.unpin(&self.store);
         }
         self.mark.set = false;
     }
@@ -572,7 +574,7 @@ impl<K: Searched> State<K> {
                 self.matches.copy_from(&*self.mark.copy);
                 (self.at, self.block) = (self.mark.at, self.mark.block);
                 self.cursor.copy_from(&self.mark.cursor);
-                self.pin = core::mem::replace(&mut self.mark.pin, INVALID_BUFFER);
+                self.pin = self.mark.pin.take();
                 self.mark.here = true;
             }
         }

@@ -3,7 +3,6 @@
 
 use fpbtree_engine::format::{Block, Tid};
 use fpbtree_engine::scan::{Cursor, Matches, RowsOf};
-use fpbtree_engine::store::PageStore;
 use pgrx::pg_sys::{self, Buffer, IndexScanDescData, Relation};
 
 use super::{Searched, State};
@@ -252,8 +251,8 @@ impl<K: Searched> State<K> {
         let missed = prefetch::misses() != before;
         scout.has_ended = pin.is_none();
         let pin = pin?;
-        let block = self.store.block(pin);
-        self.store.unpin(pin);
+        let block = pin.block(&scout.store);
+        pin.unpin(&scout.store);
         let (direction, place) = (scout.cursor.direction(), scout.cursor.bound());
         // SAFETY: as the caller.
         unsafe { leaves.visit(block, missed, tree, &rows, direction, place, scan.indexRelation, counts) };
