@@ -27,7 +27,7 @@ pub(crate) use lines::LineSet;
 pub use meta::{LogKind, Meta, Shape};
 pub use node::{Entry, Node};
 pub use plan::Plan;
-pub use space::{KeySpace, Side};
+pub use space::{KeySpace, Keys, PageKeys, PageSplits, Side};
 pub use split::{Aim, Joined};
 pub use verify::Flaw;
 

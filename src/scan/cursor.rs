@@ -123,7 +123,7 @@ impl<K: Scannable> Cursor<K> {
         K::copy(&mut self.near, &self.bound);
         let mut range = Range::fresh();
         while !self.done {
-            if !self.next_range(wanted, &mut range) {
+            if !wanted.next(self.direction, &self.bound, &mut range) {
                 break;
             }
             let leaf = self.go_on(tree, &range)?;
@@ -138,9 +138,10 @@ impl<K: Scannable> Cursor<K> {
             let is_placed = page.is_placed() && (self.from != ROOT || page.is_alone());
             let sound = is_placed
                 && K::is_bounded(&page)
+                // Compiled for each direction.
                 && match self.direction {
-                    Direction::Forward => self.collect_forward(tree, &page, wanted, &mut range, reading, out),
-                    Direction::Backward => self.collect_backward(tree, &page, wanted, &mut range, reading, out),
+                    forward @ Direction::Forward => self.collect(forward, tree, &page, wanted, &mut range, reading, out),
+                    backward => self.collect(backward, tree, &page, wanted, &mut range, reading, out),
                 };
             if !sound {
                 let what = "entries are out of order, or are no entries";
@@ -195,13 +196,6 @@ impl<K: Scannable> Cursor<K> {
         K::copy(&mut self.bound, start::<K>(self.direction.opposite()));
     }
 
-    fn next_range(&self, wanted: &impl Wanted<K>, range: &mut Range<K>) -> bool {
-        match self.direction {
-            Direction::Forward => wanted.at_or_after(&self.bound, range),
-            Direction::Backward => wanted.before(&self.bound, range),
-        }
-    }
-
     /// Checks that the page after the one read last begins where that one ends.
     fn check_edge<S: Store>(&self, tree: Tree<'_, S, K>) -> Result<()> {
         match self.direction {
@@ -243,137 +237,93 @@ impl<K: Scannable> Cursor<K> {
         block == self.link && back == self.from && K::same_fence(fence, K::fence_of(&self.edge))
     }
 
-    fn collect_forward<S>(
+    /// Adds what is wanted of a page to the matches, from `range` on, and goes on to the place where no more of it is on this
+    /// page. `false` if the page is damaged.
+    #[expect(clippy::too_many_arguments)]
+    #[inline(always)]
+    fn collect<S: Store>(
         &mut self,
+        direction: Direction,
         tree: Tree<'_, S, K>,
         page: &Page<'_, K>,
         wanted: &impl Wanted<K>,
         range: &mut Range<K>,
         reading: Reading,
         out: &mut Matches<K>,
-    ) -> bool
-    where
-        S: Store,
-    {
+    ) -> bool {
         let order = tree.order();
         let (mut sound, mut is_last, mut turns) = (true, false, 0);
-        K::set_to_fence(&mut self.edge, page.high());
-        self.link = page.right();
+        let (fence, link, edge) = match direction {
+            Direction::Forward => (page.high(), page.right(), page.end()),
+            Direction::Backward => (page.low(), page.left(), Position::FIRST),
+        };
+        K::set_to_fence(&mut self.edge, fence);
+        self.link = link;
+        let leaves = |place: &K::OwnedKey| match direction {
+            Direction::Forward => page.is_beyond(K::borrow(place, order)),
+            Direction::Backward => K::compare_fence(K::borrow(place, order), page, Side::Low).is_le(),
+        };
         loop {
             turns += 1;
             sound &= turns < MOST_TURNS;
-            let first = K::borrow(&range.first, order);
-            let from = page.lower_bound(first);
-            sound &= page.is_between(from, first);
-            let Some(entry) = page.entry(from) else {
+            let near = K::borrow(range.near_end(direction), order);
+            let from = page.lower_bound(near);
+            sound &= page.is_between(from, near);
+            let entry = match direction {
+                Direction::Forward => page.entry(from),
+                Direction::Backward => page.previous(from).and_then(|last| page.entry(last)),
+            };
+            let Some(entry) = entry else {
                 K::copy(&mut self.bound, &self.edge);
                 self.ends_at_edge |= turns > 1;
                 break;
             };
-            let after = K::borrow(&range.after, order);
-            let more = if K::compare_entry(after, &entry).is_le() {
+            let far_end = range.far_end(direction);
+            let far = K::borrow(far_end, order);
+            let is_behind = match direction {
+                Direction::Forward => K::compare_entry(far, &entry).is_le(),
+                Direction::Backward => K::compare_entry(far, &entry).is_gt(),
+            };
+            let more = if is_behind {
                 // Nothing in this range: on to the range that the next key there is may be in.
                 sound &= K::set_to_key(&mut self.bound, &entry, order).is_some();
-                wanted.at_or_after(&self.bound, range)
+                if direction == Direction::Backward {
+                    K::step(&mut self.bound);
+                }
+                wanted.next(direction, &self.bound, range)
             } else {
                 // Often one entry matches; then the page's end is not looked at.
-                let to = match page.next_if_from(from, after) {
+                let next = if direction == Direction::Forward { page.next_if_from(from, far) } else { None };
+                let goes_on = next.is_none() && leaves(far_end);
+                let to = match next {
                     Some(to) => to,
-                    None if page.is_beyond(after) => {
-                        sound &= out.append(page, from, page.end(), reading);
-                        K::copy(&mut self.bound, &self.edge);
-                        self.ends_at_edge = K::same(&range.after, &self.edge);
-                        break;
-                    }
+                    None if goes_on => edge,
                     None => {
-                        let to = page.lower_bound(after);
-                        sound &= page.is_between(to, after);
-                        self.ends_at_edge = to == page.end();
+                        let to = page.lower_bound(far);
+                        sound &= page.is_between(to, far);
                         to
                     }
                 };
-                sound &= from < to && out.append(page, from, to, reading);
-                K::copy(&mut self.bound, &range.after);
-                !wanted.is_one_range() && wanted.at_or_after(&self.bound, range)
-            };
-            if !more || !sound {
-                is_last = true;
-                break;
-            }
-            if page.is_beyond(K::borrow(&range.first, order)) {
-                K::copy(&mut self.bound, &range.first);
-                break;
-            }
-        }
-        if is_last || !is_link(self.link) && page.is_beyond(K::borrow(&self.bound, order)) {
-            self.end();
-        }
-        sound
-    }
-
-    fn collect_backward<S>(
-        &mut self,
-        tree: Tree<'_, S, K>,
-        page: &Page<'_, K>,
-        wanted: &impl Wanted<K>,
-        range: &mut Range<K>,
-        reading: Reading,
-        out: &mut Matches<K>,
-    ) -> bool
-    where
-        S: Store,
-    {
-        let order = tree.order();
-        let (mut sound, mut is_last, mut turns) = (true, false, 0);
-        K::set_to_fence(&mut self.edge, page.low());
-        self.link = page.left();
-        let starts_below = |place: &K::OwnedKey| K::compare_fence(K::borrow(place, order), page, Side::Low).is_le();
-        loop {
-            turns += 1;
-            sound &= turns < MOST_TURNS;
-            let after = K::borrow(&range.after, order);
-            let to = page.lower_bound(after);
-            sound &= page.is_between(to, after);
-            let Some(entry) = page.previous(to).and_then(|last| page.entry(last)) else {
-                K::copy(&mut self.bound, &self.edge);
-                self.ends_at_edge |= turns > 1;
-                break;
-            };
-            let first = K::borrow(&range.first, order);
-            let more = if K::compare_entry(first, &entry).is_gt() {
-                sound &= K::set_to_key(&mut self.bound, &entry, order).is_some();
-                K::step(&mut self.bound);
-                wanted.before(&self.bound, range)
-            } else {
-                let begin = out.len();
-                let from = if page.is_below(first) {
-                    Position::FIRST
-                } else {
-                    let from = page.lower_bound(first);
-                    sound &= page.is_between(from, first);
-                    from
-                };
-                self.ends_at_edge = from == Position::FIRST && !starts_below(&range.first);
-                sound &= from < to && out.append(page, from, to, reading);
-                out.reverse_from(begin);
-                if starts_below(&range.first) {
+                sound &= from != to && out.append_between(page, (from, to), direction, reading);
+                if goes_on {
+                    self.ends_at_edge = K::same(far_end, &self.edge);
                     K::copy(&mut self.bound, &self.edge);
-                    self.ends_at_edge |= K::same(&range.first, &self.edge);
                     break;
                 }
-                K::copy(&mut self.bound, &range.first);
-                wanted.before(&self.bound, range)
+                self.ends_at_edge = to == edge;
+                K::copy(&mut self.bound, far_end);
+                !wanted.is_one_range() && wanted.next(direction, &self.bound, range)
             };
             if !more || !sound {
                 is_last = true;
                 break;
             }
-            if starts_below(&range.after) {
-                K::copy(&mut self.bound, &range.after);
+            if leaves(range.near_end(direction)) {
+                K::copy(&mut self.bound, range.near_end(direction));
                 break;
             }
         }
-        if is_last || !is_link(self.link) && starts_below(&self.bound) {
+        if is_last || !is_link(self.link) && leaves(&self.bound) {
             self.end();
         }
         sound

@@ -87,7 +87,7 @@ impl<K: KeySpace> JumpPointers<K> {
         self.passed = 0;
         let mut range = Range::fresh();
         let Some(direction) = self.direction.filter(|_| self.count < KNOWN) else { return Ok(()) };
-        if self.is_last || !self.next_range(direction, wanted, &mut range) {
+        if self.is_last || !wanted.next(direction, &self.place, &mut range) {
             self.is_last = true;
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl<K: KeySpace> JumpPointers<K> {
         };
         let page = tree.page(&parent)?;
         while self.add(direction, &page, &range, order).is_some() && self.count < KNOWN {
-            self.is_last = self.is_last || !self.next_range(direction, wanted, &mut range);
+            self.is_last = self.is_last || !wanted.next(direction, &self.place, &mut range);
             if self.is_last {
                 break;
             }
@@ -130,12 +130,5 @@ impl<K: KeySpace> JumpPointers<K> {
             return Some(());
         };
         K::set_to_key(&mut self.place, &edge, order)
-    }
-
-    fn next_range(&self, direction: Direction, wanted: &impl Wanted<K>, range: &mut Range<K>) -> bool {
-        match direction {
-            Direction::Forward => wanted.at_or_after(&self.place, range),
-            Direction::Backward => wanted.before(&self.place, range),
-        }
     }
 }

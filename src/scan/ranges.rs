@@ -46,6 +46,12 @@ impl<K: KeySpace> Range<K> {
         Range { first: K::fresh(), after: K::fresh() }
     }
 
+    /// The end that a scan comes to last.
+    #[inline]
+    pub(super) fn far_end(&self, direction: Direction) -> &K::OwnedKey {
+        self.near_end(direction.opposite())
+    }
+
     /// The end that a scan comes to first.
     #[inline]
     pub(super) fn near_end(&self, direction: Direction) -> &K::OwnedKey {
@@ -64,6 +70,14 @@ pub trait Wanted<K: KeySpace> {
     fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool;
     /// The last range of wanted keys that ends at or before a place, or what is left before the place of the one it is in.
     fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool;
+    /// The next range from a place on that a scan comes to.
+    #[inline(always)]
+    fn next(&self, direction: Direction, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
+        match direction {
+            Direction::Forward => self.at_or_after(place, out),
+            Direction::Backward => self.before(place, out),
+        }
+    }
     /// Whether all that is wanted is one range: there is no other behind one that was found.
     fn is_one_range(&self) -> bool {
         false
