@@ -169,7 +169,7 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
             let store = PgStore::for_changes(rel, &index);
             let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
             let enough = worth + FileEnd::MOST_KEPT as Block;
-            let is_worth = || tid(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
+            let is_worth = || file_end(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
             let may_cut = relation::may_truncate(rel) && own_wal::can_write(index.log);
             if !(may_cut && is_worth() && keep_out_others(rel)) {
                 return 0;
@@ -177,9 +177,9 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
             // Others may have been in there since.
             let store = PgStore::for_changes(rel, &index);
             let tree = tree::<K>(&store, &index, &columns);
-            let tid = tid(tree, Block::MAX, true);
+            let free = file_end(tree, Block::MAX, true);
             let blocks = store.block_count();
-            let end = store.expect(tree.pack_file_end(&tid));
+            let end = store.expect(tree.pack_file_end(&free));
             if end < blocks {
                 ffi::RelationTruncate(rel, end);
             }
@@ -196,7 +196,7 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
 }
 
 /// Looks at the file from its end, at so many pages at most; at fewer, if it `yields`, as soon as anybody waits for the index.
-unsafe fn tid<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileEnd {
+unsafe fn file_end<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileEnd {
     let rel = tree.store().relation();
     let mut goes_on = |block: Block| {
         if !block.is_multiple_of(TAIL_AHEAD) {
@@ -209,7 +209,7 @@ unsafe fn tid<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool
             !(yields && ffi::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32))
         }
     };
-    tree.store().expect(tree.tid(most, &mut goes_on))
+    tree.store().expect(tree.file_end(most, &mut goes_on))
 }
 
 /// Locks an index against everybody, if that is possible soon.

@@ -11,7 +11,8 @@ use fpbtree_engine::log::{Change, Horizon, MOST_BLOCKS, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{
-    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect, Writable,
+    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect,
+    Writable,
 };
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot, XLogRecPtr};
@@ -312,7 +313,12 @@ impl PgStore {
     }
 
     /// Applies the change to its pages, and builds the parts of a generic record, if there is to be one.
-    unsafe fn apply(&self, pages: &[Writable<'_, Self>], change: &Change<'_>, mut parts: Option<&mut [Delta; MOST_BLOCKS]>) {
+    unsafe fn apply(
+        &self,
+        pages: &[Writable<'_, Self>],
+        change: &Change<'_>,
+        mut parts: Option<&mut [Delta; MOST_BLOCKS]>,
+    ) {
         for (index, pin) in pages.iter().map(Writable::frame).enumerate() {
             let mut ranges = if parts.is_some() { Ranges::new() } else { Ranges::whole() };
             // SAFETY: the caller of `commit` holds the exclusive lock.

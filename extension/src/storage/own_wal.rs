@@ -18,11 +18,11 @@ use pgrx::pg_sys::{
     XLogReaderState, XLogRecPtr, XLogRedoAction,
 };
 
-use crate::storage::buffers::PgStore;
 use crate::pg::errors::Name;
 use crate::pg::relation::FileLocator;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::{errors, ffi, relation};
+use crate::storage::buffers::PgStore;
 
 /// Our resource manager's number: the one for experiments, until one is reserved.
 const MANAGER: u8 = pg_sys::RM_EXPERIMENTAL_ID as u8;

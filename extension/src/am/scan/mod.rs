@@ -8,8 +8,8 @@ use fpbtree_engine::scan::{self, Cursor, Direction, Matches, Wanted};
 use fpbtree_engine::store::{PageStore, Pinned};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, Datum, ForkNumber::MAIN_FORKNUM, IndexScanDesc, IndexScanDescData, ItemPointerData, Relation,
-    ScanDirection, ScanKey, ScanKeyData, SnapshotType, TIDBitmap,
+    self, Datum, ForkNumber::MAIN_FORKNUM, IndexScanDesc, IndexScanDescData, ItemPointerData, Relation, ScanDirection,
+    ScanKey, ScanKeyData, SnapshotType, TIDBitmap,
 };
 
 use self::hot::Hot;
