@@ -148,7 +148,7 @@ impl SlotState {
         self.0 >> Self::TRACE_AT
     }
 
-    /// The same once a key with another trace has looked for a place.
+    /// The state once a key with another trace has looked for a place.
     fn after(self, trace: u64) -> u64 {
         let patience = self.0 >> Self::PATIENCE_AT & 0b11;
         match patience.checked_sub(1) {

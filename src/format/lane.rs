@@ -20,7 +20,7 @@ pub enum LaneKind {
     U128 = 3,
     /// 64 bits that are a prefix of the key, or of what distinguishes it in its page.
     Prefix = 4,
-    /// The same, of entries that have more bytes than those of their keys' normal parts.
+    /// 64 bits that are a prefix of the key, of entries with payloads.
     PrefixPayload = 5,
 }
 

@@ -410,7 +410,7 @@ impl<'k> BytesKey<'k> {
         self.compare_value(payload, tid)
     }
 
-    /// The same, where all of the normal part that the place has ties.
+    /// How the place is ordered against an entry whose normal part ties with all that the place has of one.
     fn compare_value(&self, payload: &[u8], tid: Tid) -> Ordering {
         let tie = || if self.above { Ordering::Greater } else { self.tid.cmp(&tid.position()) };
         let Some(order) = self.order else { return tie() };
@@ -486,9 +486,12 @@ pub struct OwnedKey {
     buffer: KeyBuffer,
 }
 
-/// Bytes of which those at the front that are in use have been written, so that making one costs nothing.
+/// Bytes of which so many at the front have been written: making one costs nothing.
 #[derive(Clone, Copy)]
-pub struct KeyBuffer([MaybeUninit<u8>; KeyBuffer::SIZE]);
+pub struct KeyBuffer {
+    written: u16,
+    bytes: [MaybeUninit<u8>; KeyBuffer::SIZE],
+}
 
 impl Default for KeyBuffer {
     fn default() -> Self {
@@ -505,49 +508,56 @@ impl KeyBuffer {
     pub const fn new() -> KeyBuffer {
         // Repeating what is not initialized writes zeroes.
         // SAFETY: an array of bytes that need not be initialized needs not be, either.
-        KeyBuffer(unsafe { MaybeUninit::uninit().assume_init() })
+        KeyBuffer { written: 0, bytes: unsafe { MaybeUninit::uninit().assume_init() } }
     }
 
     /// Zeros at the front, to be written over.
     ///
     /// # Panics
-    /// If there is no buffer for so many.
+    /// If there is no room for so many.
     #[inline]
     pub fn zeroed(&mut self, length: usize) -> &mut [u8] {
-        let front = &mut self.0[..length];
+        let front = &mut self.bytes[..length];
         front.fill(MaybeUninit::new(0));
+        self.written = self.written.max(length as u16);
         // SAFETY: just written.
         unsafe { front.assume_init_mut() }
     }
 
-    /// A normal part in one piece, then zeros. None if there is no buffer for it.
+    /// A normal part in one piece, then zeros. None if there is no room for it.
     #[inline]
     fn normal(&mut self, stored: &Stored<'_>, zeros: usize) -> Option<&[u8]> {
         let mut at = 0;
         for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.suffix] {
-            self.0.get_mut(at..at + piece.len())?.write_copy_of_slice(piece);
+            self.bytes.get_mut(at..at + piece.len())?.write_copy_of_slice(piece);
             at += piece.len();
         }
         // The ordinary case takes no call.
-        let (few, more) = self.0.get_mut(at..)?.split_at_mut_checked(ZEROS)?;
+        let (few, more) = self.bytes.get_mut(at..)?.split_at_mut_checked(ZEROS)?;
         few.fill(MaybeUninit::new(0));
         if zeros > ZEROS {
             more.get_mut(..zeros - ZEROS)?.fill(MaybeUninit::new(0));
         }
+        self.written = self.written.max((at + zeros.max(ZEROS)) as u16);
         Some(self.front(at + zeros))
     }
 
     /// Writes bytes at a place, all before which have been written.
+    ///
+    /// # Panics
+    /// If they have not, or if there is no room.
     #[inline]
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
-        self.0[at..at + bytes.len()].write_copy_of_slice(bytes);
+        assert!(at <= self.written.into(), "bytes are left out");
+        self.bytes[at..at + bytes.len()].write_copy_of_slice(bytes);
+        self.written = self.written.max((at + bytes.len()) as u16);
     }
 
-    /// The first bytes, which have been written.
+    /// The first bytes, or as many of them as have been written.
     #[inline]
     pub fn front(&self, length: usize) -> &[u8] {
-        let front = &self.0[..length];
-        // SAFETY: every user of a buffer writes what it counts as in use.
+        let front = &self.bytes[..length.min(self.written.into())];
+        // SAFETY: `written` is raised only where all bytes up to there have been written.
         unsafe { front.assume_init_ref() }
     }
 }
@@ -576,7 +586,7 @@ impl OwnedKey {
     pub const LAST: OwnedKey = {
         let mut last = OwnedKey::FIRST;
         last.normal = 1;
-        last.buffer.0[0] = MaybeUninit::new(END_OF_KEYS);
+        (last.buffer.written, last.buffer.bytes[0]) = (1, MaybeUninit::new(END_OF_KEYS));
         last
     };
 
@@ -585,13 +595,14 @@ impl OwnedKey {
     pub fn new() -> OwnedKey {
         let mut kept = MaybeUninit::<OwnedKey>::uninit();
         let place = kept.as_mut_ptr();
-        // SAFETY: every field is written but the buffer, which need not be. Field by field, because a constant would be
+        // SAFETY: every field is written but the buffer's bytes, which need not be. Field by field, because a constant would be
         // copied with all its bytes.
         unsafe {
             (&raw mut (*place).normal).write(0);
             (&raw mut (*place).value).write(0);
             (&raw mut (*place).above).write(false);
             (&raw mut (*place).tid).write(Tid::MIN);
+            (&raw mut (*place).buffer.written).write(0);
             kept.assume_init()
         }
     }
@@ -636,7 +647,7 @@ impl OwnedKey {
         self.tid = self.tid.next();
     }
 
-    /// Becomes the same as another.
+    /// Becomes a copy of another.
     #[inline]
     pub fn assign(&mut self, from: &OwnedKey) {
         self.buffer.write(0, from.buffer.front(from.normal as usize + from.value as usize));

@@ -92,7 +92,7 @@ impl<const N: usize> Buffer<N> {
         self.len = self.len.saturating_add(bytes.len());
     }
 
-    /// The same of so few bytes that a call would take longer than to write them.
+    /// Appends so few bytes that a call would take longer than to write them.
     #[inline]
     fn put_array<const M: usize>(&mut self, bytes: [u8; M], flip: u8) {
         match self.bytes.get_mut(self.len..).and_then(|room| room.first_chunk_mut()) {
@@ -650,7 +650,7 @@ impl DigitShape {
         })
     }
 
-    /// The same digits without a prefix, as values are kept beside it.
+    /// The shape without a prefix, as values are kept beside it.
     pub const fn without_prefix(self) -> DigitShape {
         match self.kind {
             DigitKind::Opaque { value, .. } => DigitShape { kind: DigitKind::Opaque { prefix: 0, value }, ..self },

@@ -98,7 +98,7 @@ pub enum Edit<'a> {
 pub enum Cell<'a> {
     /// Nothing.
     None,
-    /// The same as an entry with an equal key, whose cell begins at this byte.
+    /// That of an entry with an equal key; it begins at this byte.
     Shared(u16),
     /// Bytes of its own.
     New {

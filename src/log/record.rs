@@ -13,9 +13,9 @@ use core::fmt;
 pub enum RecordKind {
     /// One entry, of a lane of up to 4 bytes, where there is a free slot for it.
     Insert4 = 1,
-    /// The same, of up to 8 bytes.
+    /// One entry, of a lane of up to 8 bytes, where there is a free slot for it.
     Insert8 = 2,
-    /// The same, of up to 16 bytes.
+    /// One entry, of a lane of up to 16 bytes, where there is a free slot for it.
     Insert16 = 3,
     /// Edits that need no other page.
     Edit = 4,

@@ -238,13 +238,13 @@ impl Arrangement {
         Some(packed)
     }
 
-    /// The same if it fits beside cells that take so many bytes.
+    /// The arrangement, if it fits beside cells that take so many bytes.
     pub fn beside(self, layout: &Layout, cells: usize) -> Option<Arrangement> {
         (self.nodes <= layout.most_nodes(cells)).then_some(self)
     }
 
-    /// The same beside cells that take so many bytes, but the entries outside runs spread, each stretch of them between
-    /// two runs over its part of the nodes there may be if `free` bytes stay free.
+    /// The arrangement with the entries outside runs spread, each stretch of them between two runs over its part of the nodes
+    /// there may be beside cells of so many bytes if `free` bytes stay free.
     pub fn spread(&self, layout: &Layout, cells: usize, free: usize) -> Arrangement {
         let (runs, plain) = (self.runs(), self.plain());
         let nodes = self.nodes - runs;
@@ -358,7 +358,8 @@ fn lay_out_nodes(
     edit::write_lines(bytes, layout.first_node_line() + nodes * layout.x);
 }
 
-/// The same; `put` writes the next entry's parts at the places it is given.
+/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `put` writes the next entry's parts at the
+/// places it is given.
 pub(super) fn lay_out(
     bytes: &mut PageBytes,
     layout: &Layout,
@@ -370,7 +371,7 @@ pub(super) fn lay_out(
     });
 }
 
-/// The same with the entries of another page but for the first ones.
+/// Lays the entries of another page, but for the first ones, out over the in-page nodes of an in-page tree that is all zero.
 pub(super) fn copy_out(
     bytes: &mut PageBytes,
     layout: &Layout,

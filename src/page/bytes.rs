@@ -213,7 +213,7 @@ impl KeyCopies {
     }
 }
 
-/// The same; empty if there can be none.
+/// The suffix and payload of the cell at a byte; empty if there can be none.
 #[inline]
 fn cell<'a>(bytes: &'a PageBytes, layout: &Layout, at: u16) -> (&'a [u8], &'a [u8]) {
     checked_cell(bytes, layout, at).unwrap_or((&[], &[]))

@@ -104,7 +104,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.neighbour_with_room(node).map(|left| self.balance(left, place))
     }
 
-    /// The same, where the place is in a run or at one of its ends.
+    /// What takes neither a repack nor another page, where the place is in a run or at one of its ends.
     fn plan_in_run(&self, place: Position, head: Option<(K::Lane, u16)>, room: usize) -> Option<Plan> {
         let (node, slot, count) = (place.node as usize, place.slot as usize, self.count(place.node as usize));
         let has_head = |node: usize| Some(self.node(node).head(0)) == head;

@@ -54,7 +54,7 @@ pub trait Keys: Copy + Debug + Sized + 'static {
     fn set_to_key(into: &mut Self::OwnedKey, entry: &Entry<'_, Self>, order: Self::Order<'_>) -> Option<()>;
     /// The key of an entry that is in one piece: one that comes from outside a page.
     fn key_of<'k, 'e: 'k, 'o: 'k>(entry: &Entry<'e, Self>, order: Self::Order<'o>) -> Self::Key<'k>;
-    /// The same entry, for not as long.
+    /// An entry for a shorter lifetime.
     fn shorten<'s, 'l: 's>(entry: Entry<'l, Self>) -> Entry<'s, Self>;
     /// Whether an entry's key is a fence, image for image.
     fn is_fence(entry: &Entry<'_, Self>, fence: Self::Fence<'_>) -> bool;

@@ -39,7 +39,7 @@ impl<'a, K: KeySpace> Joined<'a, K> {
         Joined { page, other: None, len: page.entries() }
     }
 
-    /// The same with another entry that so many of them are before.
+    /// Adds an entry that so many of the page's are before.
     pub fn with(self, before: usize, entry: Entry<'a, K>) -> Self {
         Joined { other: Some((before, entry)), len: self.len + 1, ..self }
     }

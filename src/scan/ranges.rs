@@ -114,7 +114,7 @@ impl<K: KeySpace> Wanted<K> for Everything {
     }
 }
 
-/// The same keys as another scan's, when only where their rows are is wanted.
+/// The keys that another scan looks for, when only where their rows are is wanted.
 pub struct RowsOf<'w, W>(pub &'w W);
 
 impl<K: KeySpace, W: Wanted<K>> Wanted<K> for RowsOf<'_, W> {

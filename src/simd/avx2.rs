@@ -132,7 +132,7 @@ pub unsafe fn equal_u64(lanes: *const u8, n: usize, key: u64) -> usize {
 /// # Safety
 /// `n` lanes can be read at `lanes`.
 pub unsafe fn equal_u128(lanes: *const u8, n: usize, key: u128) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` lanes can be read at `lanes`.
     unsafe { super::portable_equal(lanes, n, key) }
 }
 
@@ -155,7 +155,7 @@ pub unsafe fn at_most_u32(lanes: *const u8, n: usize, key: u32) -> usize {
     // SAFETY: eight lanes fit in eight.
     unsafe { _mm256_storeu_si256(best.as_mut_ptr().cast(), greatest) };
     let best = (_mm256_movemask_epi8(any) != 0).then(|| best.into_iter().fold(0, u32::max));
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` lanes can be read at `lanes`.
     unsafe { with_rest(lanes, n, whole, key, best, |lanes, n, key| equal_u32(lanes, n, key)) }
 }
 
@@ -181,7 +181,7 @@ pub unsafe fn at_most_u64(lanes: *const u8, n: usize, key: u64) -> usize {
     // SAFETY: four lanes fit in four.
     unsafe { _mm256_storeu_si256(best.as_mut_ptr().cast(), _mm256_xor_si256(greatest, sign)) };
     let best = (_mm256_movemask_epi8(any) != 0).then(|| best.into_iter().fold(0, u64::max));
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` lanes can be read at `lanes`.
     unsafe { with_rest(lanes, n, whole, key, best, |lanes, n, key| equal_u64(lanes, n, key)) }
 }
 
@@ -190,7 +190,7 @@ pub unsafe fn at_most_u64(lanes: *const u8, n: usize, key: u64) -> usize {
 /// # Safety
 /// `n` lanes can be read at `lanes`.
 pub unsafe fn at_most_u128(lanes: *const u8, n: usize, key: u128) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` lanes can be read at `lanes`.
     unsafe { super::portable_at_most(lanes, n, key) }
 }
 

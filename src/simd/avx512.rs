@@ -131,7 +131,7 @@ pub unsafe fn at_most_u32(lanes: *const u8, n: usize, room: usize, key: u32) -> 
         greatest = _mm512_mask_max_epu32(greatest, at_most, greatest, part);
         any |= at_most;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` lanes can be read at `lanes`.
     if any == 0 { n } else { unsafe { equal_u32(lanes, n, room, _mm512_reduce_max_epu32(greatest)) } }
 }
 
@@ -150,7 +150,7 @@ pub unsafe fn at_most_u64(lanes: *const u8, n: usize, room: usize, key: u64) -> 
         greatest = _mm512_mask_max_epu64(greatest, at_most, greatest, part);
         any |= at_most;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` lanes can be read at `lanes`.
     if any == 0 { n } else { unsafe { equal_u64(lanes, n, room, _mm512_reduce_max_epu64(greatest)) } }
 }
 
@@ -159,6 +159,6 @@ pub unsafe fn at_most_u64(lanes: *const u8, n: usize, room: usize, key: u64) -> 
 /// # Safety
 /// `n` lanes can be read at `lanes`.
 pub unsafe fn at_most_u128(lanes: *const u8, n: usize, _room: usize, key: u128) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` lanes can be read at `lanes`.
     unsafe { super::portable_at_most(lanes, n, key) }
 }

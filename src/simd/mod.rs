@@ -267,7 +267,7 @@ macro_rules! counted {
 
             #[inline(always)]
             unsafe fn less(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize {
-                // SAFETY: the caller's promises are those of every kernel.
+                // SAFETY: the lanes and the room behind them can be read, and the processor has what the kernel takes.
                 unsafe {
                     let _ = room;
                     match kernel {
@@ -284,7 +284,7 @@ macro_rules! counted {
 
             #[inline(always)]
             unsafe fn equal(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize {
-                // SAFETY: the caller's promises are those of every kernel.
+                // SAFETY: the lanes and the room behind them can be read, and the processor has what the kernel takes.
                 unsafe {
                     let _ = room;
                     match kernel {
@@ -299,7 +299,7 @@ macro_rules! counted {
 
             #[inline(always)]
             unsafe fn at_most(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize {
-                // SAFETY: the caller's promises are those of every kernel.
+                // SAFETY: the lanes and the room behind them can be read, and the processor has what the kernel takes.
                 unsafe {
                     let _ = room;
                     match kernel {

@@ -40,6 +40,6 @@ pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
 /// # Safety
 /// `n` lanes can be read at `lanes`.
 pub unsafe fn u128(lanes: *const u8, n: usize, key: u128) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` lanes can be read at `lanes`.
     unsafe { super::portable(lanes, n, key) }
 }

@@ -111,7 +111,7 @@ impl MemoryStore {
         }
     }
 
-    /// The same, remembering where leaves are in so many bytes; not at all in too few for that.
+    /// The store, remembering where leaves are in so many bytes; not at all in too few for that.
     pub fn with_descents(self, bytes: usize) -> Self {
         MemoryStore { descents: Self::remembering(bytes), ..self }
     }
@@ -166,7 +166,7 @@ impl MemoryStore {
             // SAFETY: nobody uses the page.
             unsafe { *frame.bytes.get() = [0; PAGE_SIZE] };
         }
-        // SAFETY: as above.
+        // SAFETY: nobody uses the page.
         let is_free = |block: Block| page::reusable(unsafe { &*self.frames[block as usize].bytes.get() });
         self.free.lock().retain(|&block| block < blocks && is_free(block));
     }

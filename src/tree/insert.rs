@@ -1,13 +1,10 @@
 //! Insertion, page splits and their repair.
 
-use super::{Seek, Tree};
+use super::{INNER_SPLIT_FILL, Seek, Tree};
 use crate::format::{Block, Error, Lane, NO_BLOCK, PageBytes, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{Aim, Entry, Joined, KeySpace, Links, Page, Plan, Thrift};
 use crate::store::{Exclusive, LockMode, Locked, Store};
-
-/// Percent of a page kept left when the last page of a level splits under an ascending load, in inner pages.
-const INNER_FILL: usize = 90;
 
 /// How an entry is inserted.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +17,7 @@ pub struct InsertOptions {
 
 impl InsertOptions {
     /// An inner page's entry.
-    const INNER: InsertOptions = InsertOptions { fill: INNER_FILL, adds_version: false };
+    const INNER: InsertOptions = InsertOptions { fill: INNER_SPLIT_FILL, adds_version: false };
 
     /// A new row's entry.
     pub fn filling(fill: usize) -> InsertOptions {
@@ -262,7 +259,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     fn aim(&self, page: &Page<'_, K>, entries: &Joined<'_, K>, before: usize, fill: usize) -> Aim {
         let (level, total) = (page.level(), entries.len());
         let appends = !is_link(page.right()) && before + 1 == total;
-        let fill = if level == 0 { fill } else { INNER_FILL };
+        let fill = if level == 0 { fill } else { INNER_SPLIT_FILL };
         let new = entries.get(before);
         let repeats = |rank| {
             let other = entries.get(rank);

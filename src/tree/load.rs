@@ -1,14 +1,12 @@
 //! Bulk load: sorted entries become packed pages, bottom up (paper §3.1.2, at page granularity).
 
+use super::INNER_LOAD_FILL;
 use crate::format::{Block, Geometry, Key, Lane, MAX_PAGE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid};
 use crate::keys::bytes::{HEAD, MOST_PARTS, OwnedKey, Stored};
 use crate::page::{Bytes, Entry, Filling, KeySpace, Keys, Links, repeats};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
 const MOST_LEVELS: usize = 16;
-/// Percent that inner pages are filled to.
-const INNER_FILL: usize = 95;
-
 /// A key space whose entries a loader can collect until their page is full.
 pub trait Loadable: KeySpace {
     /// The entries of a page being filled. All-zero bytes are an empty one.
@@ -184,7 +182,7 @@ impl<K: Loadable> Loader<K> {
         entry: &Entry<'_, K>,
         pages: &mut dyn Pages,
     ) {
-        let fill = if at == 0 { self.fill } else { INNER_FILL };
+        let fill = if at == 0 { self.fill } else { INNER_LOAD_FILL };
         loop {
             let level = &mut self.levels[at];
             if level.batch.push(geometry, at as u8, fill, &level.low, entry) {

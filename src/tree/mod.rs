@@ -56,6 +56,10 @@ impl<K: KeySpace> Clone for Seek<'_, K> {
 
 impl<K: KeySpace> Copy for Seek<'_, K> {}
 
+/// Percent of an inner page that a split leaves left, when the last page of a level splits under an ascending load.
+const INNER_SPLIT_FILL: usize = 90;
+/// Percent of an inner page that a build fills.
+const INNER_LOAD_FILL: usize = 95;
 /// Steps right up to which nobody asks whether links lead round in a circle.
 const FEW_HOPS: Block = 100;
 
@@ -130,7 +134,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Tree::ordered(store, geometry, K::Order::default())
     }
 
-    /// The same, where comparing keys takes more than their bytes.
+    /// The index in `store` with pages of this geometry, where comparing keys takes more than their bytes.
     pub fn ordered(store: &'t S, geometry: &'t Geometry, order: K::Order<'t>) -> Self {
         Tree { store, geometry, order }
     }
