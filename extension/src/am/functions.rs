@@ -18,13 +18,15 @@ use pgrx::pg_sys::{
 use crate::am::build;
 use crate::pg::errors::{Name, Text};
 use crate::pg::memory::{free_array, zeroed_array};
+use crate::pg::tid::heap_place;
 use crate::pg::{errors, ffi, relation};
 use crate::storage::buffers::PgStore;
 use crate::storage::descents::{self, Place};
 use crate::storage::hot_keys;
-use crate::storage::index::{Index, heap_place};
+use crate::storage::index::Index;
 use crate::storage::prefetch::Counts;
-use crate::values::keys::{Keyed, tree, with_keys};
+use crate::storage::tree::tree;
+use crate::values::keys::{Keyed, with_keys};
 
 /// What `GetRecoveryPauseState` says of a standby whose replay rests.
 const RECOVERY_PAUSED: c_int = 2;
@@ -273,7 +275,7 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
         with_keys!(index.kind, K => {
             let mut checker = Checker::<K> {
                 rows: &rows,
-                columns: K::columns(opened.index),
+                columns: Index::columns::<K>(opened.index),
                 index,
                 store: PgStore::new(opened.index, core::ptr::null_mut()),
                 sound: true,
@@ -435,7 +437,7 @@ pub unsafe extern "C-unwind" fn fpbtree_stats_wrapper(call: FunctionCallInfo) ->
         let index = Index::of(opened.index);
         let store = PgStore::new(opened.index, core::ptr::null_mut());
         let census = with_keys!(index.kind, K => {
-            let columns = K::columns(opened.index);
+            let columns = Index::columns::<K>(opened.index);
             store.expect(tree::<K>(&store, &index, &columns).census())
         });
         rows.add(row(&index, &census, store.block_count()));

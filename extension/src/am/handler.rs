@@ -11,7 +11,7 @@ use pgrx::{PgLogLevel, pg_guard};
 use crate::am::cost::{Estimate, Overlap};
 use crate::am::{build, cost, insert, scan, vacuum};
 use crate::pg::{errors, ffi, options};
-use crate::storage::{index, prefetch};
+use crate::storage::{prefetch, tree};
 use crate::values::column::{self, SUPPORT_FUNCTIONS};
 
 /// Support function 5: options of an operator class.
@@ -111,7 +111,7 @@ pub unsafe extern "C-unwind" fn fpbtree_handler(_call: FunctionCallInfo) -> Datu
 /// `rel` is an open index of ours.
 unsafe fn tree_height(rel: pg_sys::Relation) -> c_int {
     // SAFETY: by this function's contract.
-    unsafe { index::levels(rel) - 1 }
+    unsafe { tree::levels(rel) - 1 }
 }
 
 /// Tells the planner how high the tree is.

@@ -8,7 +8,8 @@ use crate::am::unique::{self, UniqueInsert};
 use crate::pg::options;
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
-use crate::values::keys::{Keyed, tree, with_keys};
+use crate::storage::tree::tree;
+use crate::values::keys::{Keyed, with_keys};
 
 /// The `aminsert` callback. `false` says that uniqueness has to be checked again later, where the server asked for that.
 #[pg_guard]
@@ -56,7 +57,7 @@ unsafe fn insert<K: Keyed>(
 ) {
     // SAFETY: by this function's contract.
     unsafe {
-        let columns = K::columns(rel);
+        let columns = Index::columns::<K>(rel);
         let mut row = K::new_row();
         K::put_row(&columns, rel, values, nulls, tid, &mut row);
         store.expect(tree::<K>(store, index, &columns).insert_entry(&K::entry(&row), options));

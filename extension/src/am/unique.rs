@@ -11,10 +11,12 @@ use pgrx::pg_sys::{
 };
 
 use crate::pg::errors::Name;
+use crate::pg::tid::heap_tid;
 use crate::pg::{errors, ffi};
 use crate::storage::buffers::PgStore;
-use crate::storage::index::{Index, heap_tid};
-use crate::values::keys::{Keyed, tree};
+use crate::storage::index::Index;
+use crate::storage::tree::tree;
+use crate::values::keys::Keyed;
 use crate::values::tuple::Tuple;
 
 /// `InvalidTransactionId`.
@@ -72,7 +74,7 @@ impl UniqueInsert {
     ) -> bool {
         // SAFETY: by this function's contract.
         unsafe {
-            let columns = K::columns(self.rel);
+            let columns = Index::columns::<K>(self.rel);
             let mut row = K::new_row();
             K::put_row(&columns, self.rel, self.values, self.nulls, &self.tid, &mut row);
             let (mut low, mut high) = (K::fresh(), K::fresh());

@@ -13,12 +13,14 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, pg_guard};
 
 use crate::pg::errors::Name;
 use crate::pg::memory::{allocate, free, free_array, zeroed_array};
+use crate::pg::tid::heap_tid;
 use crate::pg::{errors, ffi, relation};
 use crate::storage::buffers::PgStore;
-use crate::storage::index::{Index, heap_tid};
+use crate::storage::index::Index;
 use crate::storage::own_wal;
 use crate::storage::prefetch::{self, Counts, LeavesAhead};
-use crate::values::keys::{Keyed, tree, with_keys};
+use crate::storage::tree::tree;
+use crate::values::keys::with_keys;
 
 /// Words of memory in which rows are asked about at a time: for each block of the index, and at most (2 MB).
 const WORDS_A_BLOCK: usize = 1024;
@@ -50,7 +52,7 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
         let Some(is_dead) = callback else { return stats };
         let mut dead = |tid: Tid| is_dead(&mut heap_tid(tid), state);
         with_keys!(index.kind, K => {
-            let columns = K::columns(rel);
+            let columns = Index::columns::<K>(rel);
             pass(rel, tree::<K>(&store, &index, &columns), &mut dead, &mut *stats);
         });
         ffi::IndexFreeSpaceMapVacuum(rel);
@@ -165,7 +167,7 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
     unsafe {
         let index = Index::of(rel);
         with_keys!(index.kind, K => {
-            let columns = K::columns(rel);
+            let columns = Index::columns::<K>(rel);
             let store = PgStore::for_changes(rel, &index);
             let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
             let enough = worth + FileEnd::MOST_KEPT as Block;

@@ -6,3 +6,4 @@ pub mod memory;
 pub mod options;
 pub mod relation;
 pub mod reserve;
+pub mod tid;

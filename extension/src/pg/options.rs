@@ -14,7 +14,8 @@ const LEAST_FILLFACTOR: i32 = 10;
 
 /// A distance that leaves it to the tablespace.
 const OF_TABLESPACE: i32 = -1;
-const MOST_DISTANCE: i32 = crate::storage::prefetch::MOST_DISTANCE as i32;
+/// Most pages asked for and not come to yet.
+pub const MOST_DISTANCE: i32 = 1000;
 
 /// Memory for remembering where leaves are, in kB: enough for the indexes of a billion rows' keys of 4 bytes.
 const DEFAULT_DESCENT_CACHE: i32 = 32 << 10;

@@ -11,10 +11,8 @@ use fpbtree_engine::log::{Change, Horizon, MOST_BLOCKS, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
-use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot, XLogRecPtr};
 
-use crate::pg::errors::Name;
 use crate::pg::{errors, ffi, options, relation};
 use crate::storage::descents::{self, Place};
 use crate::storage::index::{self, Index};
@@ -129,21 +127,7 @@ impl PgStore {
     /// Raises the engine's error as the server's.
     #[cold]
     pub fn fail(&self, error: Error) -> ! {
-        let name = Name(self.rel);
-        match error {
-            Error::Corrupt { block, what } => errors::raise(
-                ERRCODE_INDEX_CORRUPTED,
-                format_args!("index \"{name}\" block {block}: {what}"),
-                None,
-                Some(format_args!("Please REINDEX it.")),
-            ),
-            Error::UnknownFormat { block, format } => errors::raise(
-                ERRCODE_FEATURE_NOT_SUPPORTED,
-                format_args!("index \"{name}\" block {block} has format {format}, which this version does not know"),
-                None,
-                Some(format_args!("Install the fpbtree version that wrote the index, or REINDEX it.")),
-            ),
-        }
+        errors::raise_engine(self.rel, error)
     }
 
     /// The value of a result, its error raised.

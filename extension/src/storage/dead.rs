@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Relation, TM_IndexDelete, TM_IndexDeleteOp, TM_IndexSta
 
 use crate::pg::memory::{allocate, free};
 use crate::pg::relation;
-use crate::storage::index::heap_tid;
+use crate::pg::tid::heap_tid;
 
 /// What one entry counts for where the table method asks how much room would be enough.
 const ONE: i16 = 1;

@@ -7,3 +7,4 @@ pub mod hot_keys;
 pub mod index;
 pub mod own_wal;
 pub mod prefetch;
+pub mod tree;

@@ -19,7 +19,7 @@ use crate::pg::relation;
 use crate::storage::buffers::PgStore;
 
 /// Most pages asked for and not come to yet.
-pub const MOST_DISTANCE: usize = 1000;
+pub const MOST_DISTANCE: usize = options::MOST_DISTANCE as usize;
 
 /// Pages found in shared buffers in a row, beyond twice the window, that close it.
 const PATIENCE: usize = 16;

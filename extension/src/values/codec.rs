@@ -349,7 +349,7 @@ impl Scratch {
     /// As much as a key can have.
     const SIZE: usize = 2048;
 
-    /// ImageBuffer for a value.
+    /// Room for a value.
     pub const fn new() -> Scratch {
         Scratch([MaybeUninit::uninit(); Self::SIZE])
     }

@@ -3,13 +3,11 @@
 use core::ffi::c_int;
 
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
-use fpbtree_engine::page::Shape;
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR};
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::pg::errors::NameText;
 use crate::pg::{errors, ffi};
-use crate::values::keys::BytesColumns;
 
 /// `pg_index.indoption`: DESC.
 pub const OPTION_DESCENDING: i16 = 1;
@@ -149,25 +147,11 @@ fn refuse_collation(class: &Class) -> ! {
     )
 }
 
-/// How the index's columns make keys: exact lanes if all of them fit, else byte strings, of whose columns more is told.
+/// How the columns make a lane, if they do, and are all the index has.
 ///
 /// # Safety
-/// `rel` is an open index of ours. May raise: the caller's frames own no destructors.
-pub unsafe fn index_shape(rel: Relation) -> (Shape, Option<BytesColumns>) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        match exact_shape(rel) {
-            Some(shape) => (Shape::Exact(shape), None),
-            None => {
-                let columns = BytesColumns::new(rel);
-                (Shape::Bytes(*columns.shape()), Some(columns))
-            }
-        }
-    }
-}
-
-/// How the columns make a lane, if they do, and are all the index has.
-unsafe fn exact_shape(rel: Relation) -> Option<KeyShape> {
+/// `rel` is an open index of ours.
+pub unsafe fn exact_shape(rel: Relation) -> Option<KeyShape> {
     // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
     unsafe {
         let index = &*(*rel).rd_index;
@@ -242,7 +226,7 @@ pub unsafe fn store(ty: ColumnType, image: u128, out: *mut u8) {
     }
 }
 
-/// ImageBuffer for the value of a type that is passed by reference.
+/// Room for the value of a type that is passed by reference.
 #[derive(Default)]
 #[repr(align(8))]
 pub struct ImageBuffer([u8; 16]);

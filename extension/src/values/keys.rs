@@ -10,15 +10,13 @@ use fpbtree_engine::keys::bytes::{
 use fpbtree_engine::keys::digits::Buffer;
 use fpbtree_engine::page::{Bytes, Entry, Shape};
 use fpbtree_engine::scan::Scannable;
-use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::load::Loadable;
 use pgrx::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Relation};
 
 use crate::pg::errors::{Name, Text};
+use crate::pg::tid::heap_place;
 use crate::pg::{errors, ffi};
-use crate::storage::buffers::PgStore;
-use crate::storage::index::{Index, heap_place};
 use crate::values::codec::{Codec, Payload, Scratch};
 use crate::values::column;
 use crate::values::compare_cache::CompareCache;
@@ -31,22 +29,33 @@ pub trait Keyed: Loadable + Scannable {
     /// What makes an entry.
     type Row;
 
-    /// What is known of the columns of an index.
+    /// What is known of the columns of an index of this key space, but for [functions](Keyed::find_functions).
+    fn columns(columns: &IndexColumns) -> Self::Columns;
+
+    /// Looks up the functions that compare values.
     ///
     /// # Safety
     /// `rel` is the open index. May raise.
-    unsafe fn columns(rel: Relation) -> Self::Columns;
+    #[inline(always)]
+    unsafe fn find_functions(_columns: &mut Self::Columns, _rel: Relation) {}
 
-    /// The same, of an index whose meta page is not there yet.
+    /// What is known of the columns of an index whose meta page is not there yet.
     ///
     /// # Safety
-    /// As [`columns`](Keyed::columns).
-    unsafe fn new_columns(rel: Relation) -> Self::Columns;
+    /// `rel` is the open index. May raise.
+    unsafe fn new_columns(rel: Relation) -> Self::Columns {
+        // SAFETY: `rel` is open.
+        unsafe {
+            let mut columns = Self::columns(&IndexColumns::of(rel));
+            Self::find_functions(&mut columns, rel);
+            columns
+        }
+    }
 
     /// How keys are compared beyond what their bytes say.
     fn order(columns: &Self::Columns) -> Self::Order<'_>;
 
-    /// KeyBuffer for a row's entry-to-be.
+    /// Room for a row's entry-to-be.
     fn new_row() -> Self::Row;
 
     /// Makes a row's entry-to-be, in place: it may be large.
@@ -115,10 +124,37 @@ macro_rules! with_keys {
 }
 pub(crate) use with_keys;
 
-/// The tree of an index.
-#[inline(always)]
-pub fn tree<'t, K: Keyed>(store: &'t PgStore, index: &'t Index, columns: &'t K::Columns) -> Tree<'t, PgStore, K> {
-    Tree::ordered(store, &index.geometry, K::order(columns))
+/// How the columns of an index make keys, as the catalogs say: exact lanes if all of them fit, else byte strings.
+#[expect(clippy::large_enum_variant, reason = "kept once for each index")]
+pub enum IndexColumns {
+    /// Lanes.
+    Exact(KeyShape),
+    /// Byte strings.
+    Bytes(BytesColumns),
+}
+
+impl IndexColumns {
+    /// The columns of an index.
+    ///
+    /// # Safety
+    /// `rel` is an open index of ours. May raise: the caller's frames own no destructors.
+    pub unsafe fn of(rel: Relation) -> IndexColumns {
+        // SAFETY: `rel` is open.
+        unsafe {
+            match column::exact_shape(rel) {
+                Some(shape) => IndexColumns::Exact(shape),
+                None => IndexColumns::Bytes(BytesColumns::new(rel)),
+            }
+        }
+    }
+
+    /// How they make keys, as the meta page has it.
+    pub fn shape(&self) -> Shape {
+        match self {
+            IndexColumns::Exact(shape) => Shape::Exact(*shape),
+            IndexColumns::Bytes(columns) => Shape::Bytes(*columns.shape()),
+        }
+    }
 }
 
 /// A row's TID. A heap offset that no heap page of this block size has is refused.
@@ -144,16 +180,10 @@ macro_rules! keyed {
             type Row = ($lane, Tid);
 
             #[inline(always)]
-            unsafe fn columns(rel: Relation) -> KeyShape {
-                // SAFETY: by this function's contract.
-                unsafe { Index::key_shape(rel) }.expect("lanes of this kind are exact")
-            }
-
-            unsafe fn new_columns(rel: Relation) -> KeyShape {
-                // SAFETY: by this function's contract.
-                match unsafe { column::index_shape(rel) } {
-                    (Shape::Exact(shape), _) => shape,
-                    _ => unreachable!("lanes of this kind are exact"),
+            fn columns(columns: &IndexColumns) -> KeyShape {
+                match columns {
+                    IndexColumns::Exact(shape) => *shape,
+                    IndexColumns::Bytes(_) => unreachable!("lanes of this kind are exact"),
                 }
             }
 
@@ -276,19 +306,6 @@ impl BytesColumns {
         }
     }
 
-    /// Looks up the functions that compare opaque columns.
-    ///
-    /// # Safety
-    /// `rel` is the open index. May raise.
-    unsafe fn find_functions(&mut self, rel: Relation) {
-        for c in self.shape.opaque_from()..self.keys {
-            if self.codecs[c].shape.is_opaque() {
-                // SAFETY: by this function's contract; every operator class has an order function.
-                self.functions[c] = unsafe { ffi::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
-            }
-        }
-    }
-
     /// How keys are made of the columns.
     pub fn shape(&self) -> &BytesShape {
         &self.shape
@@ -346,21 +363,20 @@ impl Keyed for Bytes {
     type Columns = BytesColumns;
     type Row = BytesRow;
 
-    unsafe fn columns(rel: Relation) -> BytesColumns {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let mut columns = Index::bytes_columns(rel);
-            columns.find_functions(rel);
-            columns
+    fn columns(columns: &IndexColumns) -> BytesColumns {
+        match columns {
+            IndexColumns::Bytes(columns) => columns.clone(),
+            IndexColumns::Exact(_) => unreachable!("lanes of this kind are prefixes"),
         }
     }
 
-    unsafe fn new_columns(rel: Relation) -> BytesColumns {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let mut columns = BytesColumns::new(rel);
-            columns.find_functions(rel);
-            columns
+    unsafe fn find_functions(columns: &mut BytesColumns, rel: Relation) {
+        for c in columns.shape.opaque_from()..columns.keys {
+            if columns.codecs[c].shape.is_opaque() {
+                // SAFETY: `rel` is open; every operator class has an order function.
+                columns.functions[c] =
+                    unsafe { ffi::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
+            }
         }
     }
 

@@ -6,13 +6,13 @@ use fpbtree_engine::keys::{ColumnType, KeyShape};
 use pgrx::pg_sys::{IndexTupleData, MemoryContext};
 
 use crate::pg::memory::{allocate, free_array};
-use crate::storage::index::heap_tid;
+use crate::pg::tid::heap_tid;
 use crate::values::column;
 
 /// The tuple that is being formed, or was formed last.
 pub struct Tuple {
     context: MemoryContext,
-    /// ImageBuffer for a header, a null bitmap and values, aligned to 16.
+    /// Room for a header, a null bitmap and values, aligned to 16.
     bytes: &'static mut [u8],
     /// Where the last value ends.
     used: usize,

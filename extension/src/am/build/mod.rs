@@ -20,7 +20,7 @@ use crate::pg::{errors, ffi, options, relation};
 use crate::storage::index::Index;
 use crate::storage::own_wal;
 use crate::values::column;
-use crate::values::keys::{Keyed, with_keys};
+use crate::values::keys::{IndexColumns, Keyed, with_keys};
 
 mod pages;
 mod parallel;
@@ -186,7 +186,7 @@ unsafe fn new_index(rel: Relation) -> Index {
     // SAFETY: an open index of ours.
     unsafe {
         column::refuse_unfit(rel);
-        let (shape, _) = column::index_shape(rel);
+        let shape = IndexColumns::of(rel).shape();
         let mut id = [0u8; 8];
         if !pg_sys::pg_strong_random(id.as_mut_ptr().cast(), id.len()) {
             errors::raise(ERRCODE_INTERNAL_ERROR, format_args!("could not draw a random build id"), None, None);
@@ -199,7 +199,7 @@ unsafe fn new_index(rel: Relation) -> Index {
 /// The meta page of a new index.
 unsafe fn meta(rel: Relation, index: &Index) -> PageBytes {
     // SAFETY: an open index of ours.
-    let (shape, _) = unsafe { column::index_shape(rel) };
+    let shape = unsafe { IndexColumns::of(rel) }.shape();
     Meta { shape, geometry: index.geometry, log: index.log }.page()
 }
 

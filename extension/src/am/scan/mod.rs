@@ -18,12 +18,14 @@ use self::parallel::{Shared, Turn};
 use self::rows::Ahead;
 use crate::pg::memory::{self, allocate};
 use crate::pg::relation::INVALID_BUFFER;
+use crate::pg::tid::heap_tid;
 use crate::pg::{ffi, relation};
 use crate::storage::buffers::PgStore;
-use crate::storage::index::{Index, heap_tid};
+use crate::storage::index::Index;
 use crate::storage::prefetch;
+use crate::storage::tree::tree;
 use crate::values::column;
-use crate::values::keys::{Keyed, tree, with_keys};
+use crate::values::keys::{Keyed, with_keys};
 
 mod bytes;
 mod exact;
@@ -191,7 +193,7 @@ unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).context).write(context);
         (&raw mut (*state).kind).write(index.kind);
         (&raw mut (*state).index).write(index);
-        (&raw mut (*state).columns).write(K::columns(rel));
+        (&raw mut (*state).columns).write(Index::columns::<K>(rel));
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;

@@ -13,7 +13,7 @@ use crate::pg::relation;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::storage::buffers::PgStore;
 use crate::storage::prefetch::{self, Counts, LeavesAhead, MOST_DISTANCE, Window};
-use crate::values::keys::tree;
+use crate::storage::tree::tree;
 
 /// Leaves the scout reads, and matches it looks at, while the scan returns one match.
 const MOST_PAGES: usize = 4;
