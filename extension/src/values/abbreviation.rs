@@ -14,7 +14,8 @@ use pgrx::pg_sys::{self, Datum, Oid, SortSupportData};
 use crate::pg::errors;
 use crate::pg::ffi::pfree;
 use crate::pg::{ffi, memory};
-use crate::values::codec::{is_byte_order, with_content};
+use crate::values::column::is_byte_order;
+use crate::values::varlena::with_content;
 
 /// Bytes of an abbreviated key.
 pub const LENGTH: usize = 8;
