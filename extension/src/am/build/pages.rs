@@ -87,7 +87,7 @@ mod bulk {
 
     /// Writes pages by the server's bulk writer. It has to be told of no page that is left out: those before one that
     /// is written it fills with zeroes.
-    pub(in super::super) struct Bulk(*mut BulkWriteState);
+    pub struct Bulk(*mut BulkWriteState);
 
     impl NewFile for Bulk {
         unsafe fn begin(rel: Relation) -> Bulk {

@@ -10,9 +10,12 @@ use fpbtree_engine::page::{Entry, PageMut};
 use fpbtree_engine::tree::load::{LeafWriter, Pages, PartPages};
 use pgrx::pg_sys::{self, BufFile, ForkNumber::MAIN_FORKNUM, Relation};
 
+use super::collector::{Collector, Sorted, Target};
+use super::new_index::{meta, new_loader};
 use super::pages::{AT_ONCE, Buffered, Piece, log, put_page, take_blocks};
-use super::parallel::{Team, Workplace};
-use super::{Collector, REPORTED, Sorted, Target, meta, new_loader, report_loaded};
+use super::progress::{REPORTED, report_loaded};
+use super::team::Team;
+use super::workplace::Workplace;
 use crate::am::sort::files::{self, Files, Shelf};
 use crate::am::sort::{Filed, Sort};
 use crate::am::unique::{Watch, refuse_build};
@@ -32,19 +35,6 @@ const REPEATED: usize = 2;
 
 /// The first leaf of the first part; the other parts' first leaves are behind it.
 const FIRST_LEAF: Block = ROOT + 1;
-
-/// A part of an index. All-zero bytes are one that nobody has taken.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Part {
-    /// How many leaves it has, and the last one.
-    leaves: usize,
-    last: Block,
-    /// Blocks it has taken and has no use for.
-    spare: Piece,
-    /// Whether it has an entry whose key may not be there again.
-    repeats: bool,
-}
 
 /// Loads in parts what a team has left, and the leader's collector has taken over. `false` if that is not worth it, and
 /// nothing was done.
@@ -225,7 +215,7 @@ impl PartOf<'_> {
     }
 }
 
-/// LeafWriter an entry in a file of its own.
+/// Leaves an entry in a file of its own.
 unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
     // SAFETY: as `load`.
     unsafe {

@@ -1,199 +1,32 @@
 //! Builds in the server's parallel workers: the table's pages are dealt out to all who take part, and each sorts the
 //! entries of its share and leaves them in files. All load the index of those [in parts](super::parts).
 
-use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
-use pgrx::pg_sys::{
-    self, BufferUsage, ConditionVariable, IndexInfo, Oid, ParallelContext, ParallelTableScanDesc, Relation,
-    SharedFileSet, Snapshot, WalUsage, dsm_segment, shm_toc,
-};
-use pgrx::{PgLogLevel, pg_guard};
+use pgrx::pg_sys::{self, BufferUsage, IndexInfo, ParallelContext, Relation, Snapshot, WalUsage};
 
-use super::parts::{self, Part};
-use super::{Collector, PHASE_SORT, Scanned, Sorted, Target, report_phase};
-use crate::am::sort::{Files, Shelf, Sort};
+use super::collector::{Collector, Scanned, Sorted, Target};
+use super::workplace::{LOADING, OVER, Part, Share, Shared, Workplace};
 use crate::pg::errors::Name;
 use crate::pg::{errors, ffi};
 use crate::storage::index::Index;
-use crate::values::keys::with_keys;
 
 /// Where a worker begins.
 const LIBRARY: &CStr = c"$libdir/fpbtree";
 const MAIN: &CStr = c"fpbtree_build_main";
 
-/// What the memory of all who take part has, in the order it is asked for: [`Shared`], the parallel scan, a [`Share`] for
-/// each of them, [`Part`]s of the index, what each worker logged and read, and the statement.
-const SHARED: u64 = 0;
-const SCAN: u64 = 1;
-const SHARES: u64 = 2;
-const PARTS: u64 = 3;
-const WAL: u64 = 4;
-const BUFFERS: u64 = 5;
-const STATEMENT: u64 = 6;
-
 /// Parts of the index for each participant, so that nobody waits long for the last one.
 const PARTS_EACH: usize = 4;
-
-/// What there is to do: sort, load the parts of the index, nothing.
-const SORTING: u32 = 0;
-const LOADING: u32 = 1;
-const OVER: u32 = 2;
 
 /// What the server aligns each of these to.
 const ALIGNED: usize = pg_sys::ALIGNOF_BUFFER as usize;
 
-/// What all who take part share.
-#[repr(C)]
-pub struct Shared {
-    table: Oid,
-    rel: Oid,
-    pub(super) index: Index,
-    concurrent: bool,
-    /// How many take part if all workers come.
-    participants: usize,
-    files: UnsafeCell<SharedFileSet>,
-    /// What there is to do.
-    stage: AtomicU32,
-    /// How many have done it.
-    done: AtomicU32,
-    /// Where the leader waits for the others to be done, and they wait for the next stage.
-    changed: UnsafeCell<ConditionVariable>,
-    /// Parts of the index, how many of them have been taken, and how many entries are loaded.
-    pub(super) parts: AtomicUsize,
-    pub(super) taken: AtomicUsize,
-    pub(super) loaded: AtomicU64,
-}
-
-/// What one of them has done. All-zero bytes are nothing.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Share {
-    scanned: Scanned,
-    runs: usize,
-    broken_hot_chain: bool,
-}
-
-/// The memory of all who take part, as one of them sees it.
-#[derive(Clone, Copy)]
-pub struct Workplace {
-    pub(super) shared: *mut Shared,
-    scan: ParallelTableScanDesc,
-    shares: *mut Share,
-    pub(super) parts: *mut Part,
-    wal: *mut WalUsage,
-    buffers: *mut BufferUsage,
-    statement: *mut c_char,
-}
-
-impl Workplace {
-    /// Of what `find` says to be there.
-    fn of(find: impl Fn(u64) -> *mut c_void) -> Workplace {
-        Workplace {
-            shared: find(SHARED).cast(),
-            scan: find(SCAN).cast(),
-            shares: find(SHARES).cast(),
-            parts: find(PARTS).cast(),
-            wal: find(WAL).cast(),
-            buffers: find(BUFFERS).cast(),
-            statement: find(STATEMENT).cast(),
-        }
-    }
-
-    /// Where a participant leaves its runs.
-    unsafe fn shelf(&self, participant: usize) -> Shelf {
-        // SAFETY: the shared memory is there as long as anybody takes part.
-        let set = unsafe { &raw mut (*(*self.shared).files.get()).fs };
-        Shelf { set, number: participant }
-    }
-
-    /// Where something is left that is no participant's runs.
-    pub(super) unsafe fn side_shelf(&self, number: usize) -> Shelf {
-        // SAFETY: as `shelf`.
-        unsafe { self.shelf((*self.shared).participants + number) }
-    }
-
-    /// Takes part: scans, sorts, and leaves the entries to the leader.
-    unsafe fn take_part<K: Sorted>(&self, participant: usize, target: Target, room: usize, progress: bool) {
-        // SAFETY: as `ambuild`; the share is this participant's until it says that it is done. The collector lives in
-        // this frame and owns no destructor.
-        unsafe {
-            let files = Files::Left(self.shelf(participant));
-            let mut collector = Collector::<K>::new(target.rel, room, files);
-            let scan = ffi::table_beginscan_parallel(target.heap, self.scan);
-            let scanned = collector.scan(target, Some(scan), progress);
-            if progress {
-                report_phase(PHASE_SORT);
-            }
-            let runs = collector.sorter.leave(K::order(&collector.columns));
-            collector.sorter.close();
-            let broken_hot_chain = (*target.info).ii_BrokenHotChain;
-            *self.shares.add(participant) = Share { scanned, runs, broken_hot_chain };
-            self.say_done();
-        }
-    }
-
-    /// Gives `sorter` all that participants have left.
-    pub(super) unsafe fn take_over<K: Sorted>(&self, sorter: &mut K::Sorter) {
-        // SAFETY: shares are their participants' until all are done; those who did not come have left nothing.
-        unsafe {
-            for participant in 0..(*self.shared).participants {
-                let runs = (*self.shares.add(participant)).runs;
-                sorter.take_over(self.shelf(participant), runs);
-            }
-        }
-    }
-
-    /// Says that this participant has done what there is to do.
-    pub(super) unsafe fn say_done(&self) {
-        // SAFETY: memory of all who take part.
-        unsafe {
-            (*self.shared).done.fetch_add(1, Release);
-            pg_sys::ConditionVariableBroadcast((*self.shared).changed.get());
-        }
-    }
-
-    /// Waits until `is_so`.
-    unsafe fn wait(&self, is_so: impl Fn(&Shared) -> bool) {
-        // SAFETY: memory of all who take part.
-        unsafe {
-            let shared = &*self.shared;
-            while !is_so(shared) {
-                ffi::ConditionVariableSleep(shared.changed.get(), WAIT);
-            }
-            pg_sys::ConditionVariableCancelSleep();
-        }
-    }
-
-    /// Waits until it is known whether the index is loaded in parts.
-    ///
-    /// # Safety
-    /// In a worker. May raise.
-    pub(super) unsafe fn is_divided(&self) -> bool {
-        // SAFETY: by this function's contract.
-        unsafe {
-            self.wait(|shared| shared.stage.load(Acquire) != SORTING);
-            (*self.shared).stage.load(Relaxed) == LOADING
-        }
-    }
-
-    /// Goes on to another stage.
-    unsafe fn go_on(&self, stage: u32) {
-        // SAFETY: memory of all who take part.
-        unsafe {
-            (*self.shared).done.store(0, Relaxed);
-            (*self.shared).stage.store(stage, Release);
-            pg_sys::ConditionVariableBroadcast((*self.shared).changed.get());
-        }
-    }
-}
-
 /// The leader's side of a parallel build. Everything is given back by the transaction's end if an error comes before
 /// [`dismiss`](Team::dismiss).
-pub struct Team {
+pub(super) struct Team {
     context: *mut ParallelContext,
     snapshot: Snapshot,
     pub(super) work: Workplace,
@@ -366,9 +199,6 @@ impl Team {
     }
 }
 
-/// What waiting processes are shown to wait for: the same as with btree.
-const WAIT: u32 = pg_sys::WaitEventIPC::WAIT_EVENT_PARALLEL_CREATE_INDEX_SCAN;
-
 /// How many workers to ask for: as many as for btree. Before 17 the server itself asks for that only for btree.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 unsafe fn wanted_workers(heap: Relation, rel: Relation, _info: *mut IndexInfo) -> c_int {
@@ -407,44 +237,4 @@ fn report_launched(rel: Relation, launched: c_int, wanted: c_int) {
         None,
         None,
     );
-}
-
-/// A worker of a parallel build.
-///
-/// # Safety
-/// Called by the server in a parallel worker that [`Team::call`] has launched.
-#[pg_guard]
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fpbtree_build_main(segment: *mut dsm_segment, toc: *mut shm_toc) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let work = Workplace::of(|key| ffi::shm_toc_lookup(toc, key, false));
-        if *work.statement != 0 {
-            pg_sys::debug_query_string = work.statement;
-        }
-        ffi::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, pg_sys::debug_query_string);
-        let shared = &*work.shared;
-        ffi::SharedFileSetAttach(shared.files.get(), segment);
-        // The leader has these, and its workers get them beside it.
-        let (table_lock, index_lock) = if shared.concurrent {
-            (pg_sys::ShareUpdateExclusiveLock, pg_sys::RowExclusiveLock)
-        } else {
-            (pg_sys::ShareLock, pg_sys::AccessExclusiveLock)
-        };
-        let heap = ffi::table_open(shared.table, table_lock as c_int);
-        let rel = ffi::index_open(shared.rel, index_lock as c_int);
-        let info = ffi::BuildIndexInfo(rel);
-        (*info).ii_Concurrent = shared.concurrent;
-        ffi::InstrStartParallelQuery();
-        let worker = pg_sys::ParallelWorkerNumber as usize;
-        let room = pg_sys::maintenance_work_mem as usize * 1024 / shared.participants;
-        let target = Target { heap, rel, info };
-        with_keys!(shared.index.kind, K => {
-            work.take_part::<K>(worker, target, room, false);
-            parts::help::<K>(&work, target, room);
-        });
-        ffi::InstrEndParallelQuery(work.buffers.add(worker), work.wal.add(worker));
-        ffi::index_close(rel, index_lock as c_int);
-        ffi::table_close(heap, table_lock as c_int);
-    }
 }
