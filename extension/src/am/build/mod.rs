@@ -8,9 +8,13 @@ use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR
 use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation};
 use pgrx::{PgLogLevel, pg_guard};
 
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+use self::bulk::Bulk as WholeFile;
 use self::collector::{Collector, Scanned, Sorted, Target};
 use self::new_index::{meta, new_index, new_loader};
-use self::pages::{NewFile, WholeFile};
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+use self::pages::Buffered as WholeFile;
+use self::pages::NewFile;
 use self::progress::{PHASE_SCAN, REPORTED, report_loaded, report_phase, report_scanned};
 use self::team::Team;
 use crate::am::sort::{Files, Sort};
@@ -21,6 +25,8 @@ use crate::pg::{errors, ffi, memory, options, relation};
 use crate::storage::index::Index;
 use crate::values::keys::{Keyed, with_keys};
 
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+mod bulk;
 mod collector;
 mod new_index;
 mod pages;

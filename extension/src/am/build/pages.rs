@@ -22,11 +22,6 @@ pub(super) trait NewFile: Pages {
     unsafe fn end(self);
 }
 
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-pub(super) type WholeFile = Buffered;
-#[cfg(not(any(feature = "pg15", feature = "pg16")))]
-pub(super) type WholeFile = bulk::Bulk;
-
 /// Writes pages through shared buffers, unlogged, until the end.
 pub(super) struct Buffered {
     pub rel: Relation,
@@ -64,51 +59,6 @@ impl Pages for Buffered {
                 }
             }
             put_page(self.rel, block, page);
-        }
-    }
-}
-
-#[cfg(not(any(feature = "pg15", feature = "pg16")))]
-mod bulk {
-    use core::ffi::c_void;
-
-    use super::*;
-
-    /// The server's `BulkWriteState`.
-    #[repr(C)]
-    struct BulkWriteState([u8; 0]);
-
-    unsafe extern "C-unwind" {
-        fn smgr_bulk_start_rel(rel: Relation, fork: pg_sys::ForkNumber::Type) -> *mut BulkWriteState;
-        fn smgr_bulk_get_buf(state: *mut BulkWriteState) -> *mut c_void;
-        fn smgr_bulk_write(state: *mut BulkWriteState, block: Block, page: *mut c_void, standard: bool);
-        fn smgr_bulk_finish(state: *mut BulkWriteState);
-    }
-
-    /// Writes pages by the server's bulk writer. It has to be told of no page that is left out: those before one that
-    /// is written it fills with zeroes.
-    pub struct Bulk(*mut BulkWriteState);
-
-    impl NewFile for Bulk {
-        unsafe fn begin(rel: Relation) -> Bulk {
-            // SAFETY: by this function's contract.
-            Bulk(unsafe { smgr_bulk_start_rel(rel, MAIN_FORKNUM) })
-        }
-
-        unsafe fn end(self) {
-            // SAFETY: by this function's contract.
-            unsafe { smgr_bulk_finish(self.0) };
-        }
-    }
-
-    impl Pages for Bulk {
-        fn write(&mut self, block: Block, page: &PageBytes) {
-            // SAFETY: the buffer has room for a page and is the writer's again after the call.
-            unsafe {
-                let memory = smgr_bulk_get_buf(self.0);
-                memory.cast::<u8>().copy_from_nonoverlapping(page.as_ptr(), page.len());
-                smgr_bulk_write(self.0, block, memory, true);
-            }
         }
     }
 }
