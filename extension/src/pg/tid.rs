@@ -3,6 +3,9 @@
 use fpbtree_engine::format::Tid;
 use pgrx::pg_sys::{self, ItemPointerData};
 
+/// `MaxHeapTuplesPerPage`: the largest offset of a row, and what a bitmap takes.
+pub const MOST_OFFSET: u16 = 291;
+
 /// The block and offset that the server's TID names.
 ///
 /// # Safety

@@ -33,32 +33,32 @@ pub(super) const OVER: u32 = 2;
 /// What all who take part share.
 #[repr(C)]
 pub(super) struct Shared {
-    pub(super) table: Oid,
-    pub(super) rel: Oid,
-    pub(super) index: Index,
-    pub(super) concurrent: bool,
+    pub table: Oid,
+    pub rel: Oid,
+    pub index: Index,
+    pub concurrent: bool,
     /// How many take part if all workers come.
-    pub(super) participants: usize,
-    pub(super) files: UnsafeCell<SharedFileSet>,
+    pub participants: usize,
+    pub files: UnsafeCell<SharedFileSet>,
     /// What there is to do.
-    pub(super) stage: AtomicU32,
+    pub stage: AtomicU32,
     /// How many have done it.
-    pub(super) done: AtomicU32,
+    pub done: AtomicU32,
     /// Where the leader waits for the others to be done, and they wait for the next stage.
-    pub(super) changed: UnsafeCell<ConditionVariable>,
+    pub changed: UnsafeCell<ConditionVariable>,
     /// Parts of the index, how many of them have been taken, and how many entries are loaded.
-    pub(super) parts: AtomicUsize,
-    pub(super) taken: AtomicUsize,
-    pub(super) loaded: AtomicU64,
+    pub parts: AtomicUsize,
+    pub taken: AtomicUsize,
+    pub loaded: AtomicU64,
 }
 
 /// What one of them has done. All-zero bytes are nothing.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Share {
-    pub(super) scanned: Scanned,
-    pub(super) runs: usize,
-    pub(super) broken_hot_chain: bool,
+    pub scanned: Scanned,
+    pub runs: usize,
+    pub broken_hot_chain: bool,
 }
 
 /// A part of an index. All-zero bytes are one that nobody has taken.
@@ -77,13 +77,13 @@ pub struct Part {
 /// The memory of all who take part, as one of them sees it.
 #[derive(Clone, Copy)]
 pub(super) struct Workplace {
-    pub(super) shared: *mut Shared,
-    pub(super) scan: ParallelTableScanDesc,
-    pub(super) shares: *mut Share,
-    pub(super) parts: *mut Part,
-    pub(super) wal: *mut WalUsage,
-    pub(super) buffers: *mut BufferUsage,
-    pub(super) statement: *mut c_char,
+    pub shared: *mut Shared,
+    pub scan: ParallelTableScanDesc,
+    pub shares: *mut Share,
+    pub parts: *mut Part,
+    pub wal: *mut WalUsage,
+    pub buffers: *mut BufferUsage,
+    pub statement: *mut c_char,
 }
 
 impl Workplace {

@@ -9,7 +9,8 @@ use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{BytesSelection, Cut, Interval, Matches, Range, Wanted, compare_cuts};
 use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
 
-use super::{Searched, element_type, elements, first_of_row, row_members};
+use super::scan_keys::{element_type, elements, first_of_row, row_members};
+use super::search::Searched;
 use crate::pg::ffi;
 use crate::pg::memory::{self, zeroed_array};
 use crate::values::bounds::{self, ColumnOrder, List, interval, neighbours};

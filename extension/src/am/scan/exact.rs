@@ -5,7 +5,8 @@ use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
 use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
-use super::{Searched, element_type, elements, first_of_row, row_members, with_equality};
+use super::scan_keys::{element_type, elements, first_of_row, row_members, with_equality};
+use super::search::Searched;
 use crate::pg::memory::{self, zeroed_array};
 use crate::values::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
 use crate::values::keys::Keyed;

@@ -6,7 +6,8 @@ use fpbtree_engine::scan::Direction;
 use fpbtree_engine::store::{Mode, PageStore};
 use pgrx::pg_sys::{IndexScanDescData, SnapshotType};
 
-use super::{Searched, State};
+use super::search::Searched;
+use super::state::{Stage, State};
 use crate::pg::options;
 use crate::pg::relation;
 use crate::storage::hot_keys;
@@ -15,38 +16,10 @@ use crate::storage::hot_keys;
 const WORTH_OF_ROWS: i32 = 4;
 const WORTH_OF_A_LEAF: i32 = 2;
 
-/// What a scan has to do with the cache of hot keys.
-pub struct Hot {
-    /// What the index is known by there, or that the scan may not use it. Unknown until it would.
-    owner: Option<Option<u64>>,
-    /// Whether the cache was asked last time.
-    is_asked: bool,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy)]
-enum Stage {
-    /// Nothing.
-    None,
-    /// The key that is looked up was not found there.
-    Missed(HotKey),
-    /// It was, and is kept there now.
-    Admission(HotKey),
-    /// The matches are this key's, from there.
-    Lookup(HotKey),
-}
-
-impl Hot {
-    /// Nothing yet.
-    pub fn new() -> Hot {
-        Hot { owner: None, is_asked: false, stage: Stage::None }
-    }
-}
-
 impl<K: Searched> State<K> {
     /// At a rescan: has fetched what the scan is likely to ask for first.
     #[inline]
-    pub(super) fn foresee_hot(&self) {
+    pub(super) fn prefetch_hot(&self) {
         if let (true, Some(Some(owner)), Some(cache)) = (self.hot.is_asked, self.hot.owner, hot_keys::cache())
             && let Some(lane) = K::one_lane(&self.search)
         {

@@ -5,32 +5,17 @@ use fpbtree_engine::format::Block;
 use fpbtree_engine::simd;
 use pgrx::pg_sys::{self, Buffer, IndexScanDescData};
 
-use super::{Searched, State};
+use super::search::Searched;
+use super::state::{PAGE_AHEAD, State};
 use crate::pg::relation;
 use crate::pg::relation::INVALID_BUFFER;
+use crate::pg::tid::MOST_OFFSET;
 use crate::storage::prefetch;
 
-/// How many matches ahead of the one that is returned a row's page is looked up.
-const PAGE_AHEAD: usize = 8;
-/// And its tuple, when the line pointer has had the time to arrive.
+/// How many matches ahead a tuple is fetched, when the line pointer has had the time to arrive.
 const TUPLE_AHEAD: usize = 4;
 /// Blocks of a table that may be in the processor's caches as a whole.
 const FEW_BLOCKS: Block = 128;
-
-/// The pages of coming rows.
-pub struct Lines {
-    /// Whether they are looked up; unknown until the scan has come to some rows.
-    are_fetched: Option<bool>,
-    /// Where those looked up last are, by the number of the match and round.
-    buffers: [Buffer; 2 * PAGE_AHEAD],
-}
-
-impl Lines {
-    /// None, and nothing is known.
-    pub fn new() -> Lines {
-        Lines { are_fetched: None, buffers: [INVALID_BUFFER; 2 * PAGE_AHEAD] }
-    }
-}
 
 impl<K: Searched> State<K> {
     /// Before the server looks at a match's row: fetches what it will need for the next ones. Only for rows that it will
@@ -116,6 +101,6 @@ const LP_OFFSET: u32 = 0x7fff;
 
 /// Where in a page `PageGetItemId` finds a row's line pointer.
 fn line_pointer(offset: u16) -> usize {
-    let within = (offset.max(1) as usize - 1).min(super::MOST_ROWS as usize);
+    let within = (offset.max(1) as usize - 1).min(MOST_OFFSET as usize);
     core::mem::offset_of!(pg_sys::PageHeaderData, pd_linp) + within * size_of::<u32>()
 }

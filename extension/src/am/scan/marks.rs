@@ -1,0 +1,62 @@
+//! Places that a scan comes back to.
+
+use fpbtree_engine::store::PageStore;
+
+use super::search::Searched;
+use super::state::State;
+use crate::pg::memory::allocate;
+use crate::pg::relation::INVALID_BUFFER;
+
+impl<K: Searched> State<K> {
+    /// Copies the page's matches away, for the mark that is in it.
+    pub(super) unsafe fn keep_marked(&mut self) {
+        // SAFETY: as `amgettuple`; all-zero bytes are matches, and the copy lives as long as the state.
+        unsafe {
+            if self.mark.copy.is_null() {
+                self.mark.copy = allocate(self.context, 1, true);
+            }
+            (*self.mark.copy).copy_from(&self.matches);
+            (self.mark.here, self.mark.block) = (false, self.block);
+            self.mark.cursor.copy_from(&self.cursor);
+            self.mark.pin = core::mem::replace(&mut self.pin, INVALID_BUFFER);
+        }
+    }
+
+    /// Forgets the mark.
+    pub(super) fn unmark(&mut self) {
+        if self.mark.pin != INVALID_BUFFER {
+            self.store.unpin(self.mark.pin);
+            self.mark.pin = INVALID_BUFFER;
+        }
+        self.mark.set = false;
+    }
+
+    /// Goes back to the mark, which stays.
+    pub(super) unsafe fn restore(&mut self) {
+        // SAFETY: as `amrestrpos`.
+        unsafe {
+            self.stop_looking_ahead();
+            if self.mark.set && self.mark.here {
+                self.at = self.mark.at;
+                return;
+            }
+            self.leave_page();
+            self.positioned = self.mark.set;
+            if self.mark.set {
+                self.matches.copy_from(&*self.mark.copy);
+                (self.at, self.block) = (self.mark.at, self.mark.block);
+                self.cursor.copy_from(&self.mark.cursor);
+                self.pin = core::mem::replace(&mut self.mark.pin, INVALID_BUFFER);
+                self.mark.here = true;
+            }
+        }
+    }
+
+    /// Notes the place that the scan is at.
+    pub(super) fn set_mark(&mut self) {
+        self.unmark();
+        if self.positioned {
+            (self.mark.set, self.mark.here, self.mark.at) = (true, true, self.at);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What scans of each kind of keys have to themselves.
+
+use fpbtree_engine::format::Tid;
+use fpbtree_engine::scan::{Matches, Wanted};
+use pgrx::pg_sys::{self, Relation, ScanKeyData};
+
+use crate::values::keys::Keyed;
+
+/// What a scan looks for and how it gives values back, for the keys of one kind of index.
+pub(super) trait Searched: Keyed {
+    /// It lives in the scan's state, which does not move, and owns no destructor.
+    type Search: Wanted<Self>;
+
+    /// Begins, with `search` not written yet and `columns` in the state for good.
+    ///
+    /// # Safety
+    /// What is allocated lives in `context`. May raise.
+    unsafe fn begin(search: *mut Self::Search, columns: &'static Self::Columns, context: pg_sys::MemoryContext);
+
+    /// Reads the scan keys.
+    ///
+    /// # Safety
+    /// The server's keys for this index. May raise.
+    unsafe fn select(search: &mut Self::Search, rel: Relation, keys: &[ScanKeyData]);
+
+    /// Says whether index tuples will be asked for.
+    fn want_tuples(search: &mut Self::Search, wanted: bool);
+
+    /// Whether the executor has to look at a match's conditions again.
+    fn rechecks(search: &Self::Search) -> bool;
+
+    /// The lane that every match has, and whatever has it matches; if there is such a one.
+    #[inline(always)]
+    fn one_lane(_search: &Self::Search) -> Option<u128> {
+        None
+    }
+
+    /// Makes matches of rows of [one lane](Self::one_lane).
+    #[inline(always)]
+    fn set_rows(_matches: &mut Matches<Self>, _lane: u128, _rows: &[Tid]) {}
+
+    /// Forms the tuple of a match without the guard: it does not panic. None if [`form`](Self::form) is to do it.
+    ///
+    /// # Safety
+    /// The match exists. May raise when out of memory.
+    unsafe fn form_unguarded(
+        search: &mut Self::Search,
+        matches: &Matches<Self>,
+        at: usize,
+    ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Forms the tuple of a match, in memory that the next one uses again. None if the entry is damaged.
+    ///
+    /// # Safety
+    /// As [`form_unguarded`](Self::form_unguarded). May raise.
+    unsafe fn form(
+        search: &mut Self::Search,
+        matches: &Matches<Self>,
+        at: usize,
+    ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Gives back what was allocated.
+    ///
+    /// # Safety
+    /// The search is not used any more.
+    unsafe fn end(search: &mut Self::Search);
+}
