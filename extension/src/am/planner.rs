@@ -18,22 +18,17 @@ use pgrx::pg_sys::{self, Datum, IndexOptInfo, Node, Oid, PlannerInfo, Query, Rel
 
 use crate::am::handler;
 use crate::pg::ffi;
-
-/// A variable of the one thread that the server runs.
-struct Local<T>(T);
-
-// SAFETY: the server runs one thread.
-unsafe impl<T> Sync for Local<T> {}
+use crate::pg::per_backend::PerBackend;
 
 /// The hook that was there before.
-static PREVIOUS: Local<Cell<get_relation_info_hook_type>> = Local(Cell::new(None));
+static PREVIOUS: PerBackend<Cell<get_relation_info_hook_type>> = PerBackend::new(Cell::new(None));
 
 /// Installs the hook. Called when the library is loaded, after all that may fail; opening the first index is early enough, because the
 /// planner calls the hook after that.
 pub fn register() {
     // SAFETY: at library load, where hooks are installed and callbacks registered.
     unsafe {
-        PREVIOUS.0.set(pg_sys::get_relation_info_hook);
+        PREVIOUS.set(pg_sys::get_relation_info_hook);
         pg_sys::get_relation_info_hook = Some(describe_indexes);
         for cache in [AMOPSTRATEGY, AMPROCNUM] {
             ffi::CacheRegisterSyscacheCallback(cache as _, Some(forget), Datum::null());
@@ -46,7 +41,7 @@ pub fn register() {
 unsafe extern "C-unwind" fn describe_indexes(root: *mut PlannerInfo, table: Oid, inherits: bool, rel: *mut RelOptInfo) {
     // SAFETY: called by the planner; its lists hold what their names say.
     unsafe {
-        if let Some(previous) = PREVIOUS.0.get() {
+        if let Some(previous) = PREVIOUS.get() {
             previous(root, table, inherits, rel);
         }
         let Some(indexes) = (*rel).indexlist.as_ref() else { return };
@@ -191,16 +186,17 @@ struct Verdicts {
 }
 
 const NONE: Verdict = Verdict { generation: 0, copy: Oid::INVALID, original: Oid::INVALID, complete: false };
-static VERDICTS: Local<Verdicts> = Local(Verdicts { generation: Cell::new(1), slots: [const { Cell::new(NONE) }; 64] });
+static VERDICTS: PerBackend<Verdicts> =
+    PerBackend::new(Verdicts { generation: Cell::new(1), slots: [const { Cell::new(NONE) }; 64] });
 
 /// Called by the server when a family may have changed.
 unsafe extern "C-unwind" fn forget(_arg: Datum, _cache: core::ffi::c_int, _hash: u32) {
-    VERDICTS.0.generation.update(|generation| generation + 1);
+    VERDICTS.generation.update(|generation| generation + 1);
 }
 
 /// Whether `copy` has every member of `original`.
 unsafe fn mirrors(copy: Oid, original: Oid) -> bool {
-    let Verdicts { generation, slots } = &VERDICTS.0;
+    let Verdicts { generation, slots } = &*VERDICTS;
     let slot = &slots[(copy.to_u32() ^ original.to_u32()) as usize % slots.len()];
     // Taken before looking: a change that arrives meanwhile makes this verdict an old one.
     let generation = generation.get();

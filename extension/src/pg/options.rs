@@ -1,5 +1,6 @@
 //! Storage parameters, `CREATE INDEX … WITH (fillfactor = …)`, and settings, `SET fpbtree.prefetch = …`.
 
+use core::cell::Cell;
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -7,6 +8,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Relation};
+
+use crate::pg::per_backend::PerBackend;
 
 /// How full the build packs pages, in percent, where nothing else is said.
 pub const DEFAULT_FILLFACTOR: i32 = 90;
@@ -64,22 +67,17 @@ struct Options {
     deduplicate_items: bool,
 }
 
-struct Kind(core::cell::Cell<pg_sys::relopt_kind::Type>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Kind {}
-
 /// What the server calls our set of parameters.
-static KIND: Kind = Kind(core::cell::Cell::new(0));
+static KIND: PerBackend<Cell<pg_sys::relopt_kind::Type>> = PerBackend::new(Cell::new(0));
 
 /// Registers parameters and settings. Called when the library is loaded.
 pub fn register() {
     register_settings();
     // SAFETY: at library load, as the server's own example (contrib/bloom) does.
     unsafe {
-        KIND.0.set(pg_sys::add_reloption_kind());
+        KIND.set(pg_sys::add_reloption_kind());
         pg_sys::add_int_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"fillfactor".as_ptr(),
             c"Packs fpbtree index pages only to this percentage".as_ptr(),
             DEFAULT_FILLFACTOR,
@@ -88,14 +86,14 @@ pub fn register() {
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
         pg_sys::add_bool_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"prefetch".as_ptr(),
             c"Lets scans of the index ask for pages ahead".as_ptr(),
             true,
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
         pg_sys::add_int_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"prefetch_distance".as_ptr(),
             c"How many pages scans of the index ask for ahead; -1 leaves it to the tablespace".as_ptr(),
             OF_TABLESPACE,
@@ -104,7 +102,7 @@ pub fn register() {
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
         pg_sys::add_bool_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"hot_cache".as_ptr(),
             c"Lets the rows of the index's hot keys be kept in shared memory".as_ptr(),
             true,
@@ -112,7 +110,7 @@ pub fn register() {
         );
         // So that statements made for btree can be run. Nothing is said of it: there may be thousands in a dump.
         pg_sys::add_bool_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"deduplicate_items".as_ptr(),
             c"Has no effect: accepted because btree has it".as_ptr(),
             true,
@@ -211,7 +209,7 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
         element(c"hot_cache", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, hot_cache)),
         element(c"deduplicate_items", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, deduplicate_items)),
     ];
-    let (kind, size, count) = (KIND.0.get(), size_of::<Options>(), elements.len() as c_int);
+    let (kind, size, count) = (KIND.get(), size_of::<Options>(), elements.len() as c_int);
     // SAFETY: the table has the elements it is said to have. Raw, so that a wrong value's error comes through whole.
     unsafe { crate::pg::ffi::build_reloptions(reloptions, validate, kind, size, elements.as_ptr(), count).cast() }
 }

@@ -6,6 +6,8 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use std::alloc::System;
 
+use super::per_backend::PerBackend;
+
 /// Bytes in reserve. An error's texts and a panic take less than two thousand, of which a name of a few bytes is lost: who
 /// passes the error on jumps away from it.
 const SIZE: usize = BLOCKS * BLOCK;
@@ -13,7 +15,7 @@ const BLOCKS: usize = 1024;
 const BLOCK: usize = 64;
 
 /// The system's allocator, and behind it a reserve.
-pub struct Reserved(UnsafeCell<Reserve>);
+pub struct Reserved(PerBackend<UnsafeCell<Reserve>>);
 
 /// Memory in blocks, of which as many as are wanted are handed out side by side.
 #[repr(align(64))]
@@ -21,9 +23,6 @@ struct Reserve {
     bytes: [u8; SIZE],
     taken: [bool; BLOCKS],
 }
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Reserved {}
 
 impl Reserve {
     const fn new() -> Reserve {
@@ -57,7 +56,7 @@ impl Reserve {
 impl Reserved {
     /// With all of the reserve.
     pub const fn new() -> Reserved {
-        Reserved(UnsafeCell::new(Reserve::new()))
+        Reserved(PerBackend::new(UnsafeCell::new(Reserve::new())))
     }
 
     #[expect(clippy::mut_from_ref, reason = "the allocator is shared, and only here is it looked into")]

@@ -13,6 +13,7 @@ use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot, XLogRecPtr};
 
+use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, options, relation};
 use crate::storage::descents::{self, Place};
 use crate::storage::index::{self, Index};
@@ -41,12 +42,7 @@ struct Remembered {
 const REMEMBERED: usize = 1 << 14;
 
 /// What this server process remembers of where pages are.
-struct Memory(UnsafeCell<[Remembered; REMEMBERED]>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Memory {}
-
-static MEMORY: Memory = Memory(UnsafeCell::new(
+static SEEN: PerBackend<UnsafeCell<[Remembered; REMEMBERED]>> = PerBackend::new(UnsafeCell::new(
     [Remembered { index: 0, block: 0, buffer: relation::INVALID_BUFFER, finds: 0 }; REMEMBERED],
 ));
 
@@ -172,7 +168,7 @@ impl PgStore {
     #[inline]
     fn slot(&self, block: Block) -> *mut Remembered {
         let at = block.wrapping_add(self.index.wrapping_mul(0x9E37_79B1)) as usize % REMEMBERED;
-        MEMORY.0.get().cast::<Remembered>().wrapping_add(at)
+        SEEN.get().cast::<Remembered>().wrapping_add(at)
     }
 
     /// Pins the page where it was seen last, if it is still there.
@@ -431,7 +427,7 @@ impl PageStore for PgStore {
     }
 
     fn commit(&self, change: &Change<'_, Buffer>) {
-        let parts = SCRATCH.0.get();
+        let parts = PARTS.get();
         // SAFETY: the pages are exclusively locked, by the trait's contract; the scratch is this one thread's, and
         // nothing in here comes back to this function.
         unsafe {
@@ -586,11 +582,6 @@ struct Delta {
 }
 
 /// The parts of the record being built: nothing may allocate in a critical section.
-struct Scratch(UnsafeCell<[Delta; MOST_BLOCKS]>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Scratch {}
-
-static SCRATCH: Scratch = Scratch(UnsafeCell::new(
+static PARTS: PerBackend<UnsafeCell<[Delta; MOST_BLOCKS]>> = PerBackend::new(UnsafeCell::new(
     [const { Delta { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
 ));

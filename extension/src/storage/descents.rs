@@ -9,6 +9,7 @@ use fpbtree_engine::format::Block;
 use fpbtree_engine::store::Seen;
 use pgrx::pg_sys::{self, Buffer};
 
+use crate::pg::per_backend::PerBackend;
 use crate::pg::{memory, options};
 
 /// Indexes remembered at a time, and how many of their places one index can have.
@@ -96,19 +97,14 @@ struct Caches {
     dice: u32,
 }
 
-struct Process(UnsafeCell<Caches>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Process {}
-
-static PROCESS: Process =
-    Process(UnsafeCell::new(Caches { of_indexes: [Cache::EMPTY; CACHES], clock: 0, size: 0, dice: 1 }));
+static DESCENT_CACHES: PerBackend<UnsafeCell<Caches>> =
+    PerBackend::new(UnsafeCell::new(Caches { of_indexes: [Cache::EMPTY; CACHES], clock: 0, size: 0, dice: 1 }));
 
 /// The process's caches, for as long as no other function of this module is called.
 #[allow(clippy::mut_from_ref)]
 fn caches() -> &'static mut Caches {
     // SAFETY: one thread, and each function here uses what it gets before it returns; what it calls does not come back.
-    unsafe { &mut *PROCESS.0.get() }
+    unsafe { &mut *DESCENT_CACHES.get() }
 }
 
 /// Which of the caches is an index's, if it still is.

@@ -18,6 +18,7 @@ use pgrx::pg_sys::{
 };
 
 use crate::pg::errors::Name;
+use crate::pg::per_backend::PerBackend;
 use crate::pg::relation::FileLocator;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::{errors, ffi, relation};
@@ -57,12 +58,8 @@ pub fn kind_of_new() -> LogKind {
 }
 
 /// The parts of the record being built: nothing may allocate in a critical section.
-struct Parts(UnsafeCell<[Vec<u8>; MOST_BLOCKS]>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Parts {}
-
-static PARTS: Parts = Parts(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS]));
+static PARTS: PerBackend<UnsafeCell<[Vec<u8>; MOST_BLOCKS]>> =
+    PerBackend::new(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS]));
 
 /// Prepares the record of a change of an index that has our own log, for [`insert`], and says of what kind it is. Raises
 /// an error if the server does not know the resource manager.
@@ -74,7 +71,7 @@ pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) -> RecordKind 
         refuse(rel);
     }
     // SAFETY: this one thread's, and nothing in here comes back to this function.
-    let parts = unsafe { &mut *PARTS.0.get() };
+    let parts = unsafe { &mut *PARTS.get() };
     let kind = change.kind();
     for (index, part) in parts.iter_mut().enumerate().take(change.blocks().len()) {
         part.clear();
@@ -105,7 +102,7 @@ fn refuse(rel: Relation) -> ! {
 pub unsafe fn insert(change: &Change<'_, Buffer>, kind: RecordKind) -> XLogRecPtr {
     // SAFETY: by this function's contract; the parts stay as they are until the record is inserted.
     unsafe {
-        let parts = &*PARTS.0.get();
+        let parts = &*PARTS.get();
         ffi::XLogBeginInsert();
         for (index, (&pin, part)) in change.blocks().iter().zip(parts).enumerate() {
             let flags = match () {

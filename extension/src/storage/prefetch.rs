@@ -15,6 +15,7 @@ use pgrx::pg_sys::{self, Oid, Relation};
 
 use crate::pg::ffi;
 use crate::pg::options::{self, Distance};
+use crate::pg::per_backend::PerBackend;
 use crate::pg::relation;
 use crate::storage::buffers::PgStore;
 
@@ -52,24 +53,19 @@ impl Counts {
     pub fn add_to_session(&mut self, index: Oid) {
         let counted = core::mem::take(self);
         if counted.requested + counted.cached > 0 {
-            let mut session = SESSION.0.borrow_mut();
+            let mut session = SESSION.borrow_mut();
             session.get_or_insert_default().entry(index.to_u32()).or_default().add(&counted);
         }
     }
 
     /// What this session has counted for an index.
     pub fn of_session(index: Oid) -> Counts {
-        SESSION.0.borrow().as_ref().and_then(|session| session.get(&index.to_u32())).copied().unwrap_or_default()
+        SESSION.borrow().as_ref().and_then(|session| session.get(&index.to_u32())).copied().unwrap_or_default()
     }
 }
 
 /// Counts by index.
-struct Session(RefCell<Option<HashMap<u32, Counts>>>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Session {}
-
-static SESSION: Session = Session(RefCell::new(None));
+static SESSION: PerBackend<RefCell<Option<HashMap<u32, Counts>>>> = PerBackend::new(RefCell::new(None));
 
 /// How many pages may be asked for ahead.
 #[derive(Clone, Copy, Default)]

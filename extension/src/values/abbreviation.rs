@@ -13,6 +13,7 @@ use pgrx::pg_sys::{self, Datum, Oid, SortSupportData};
 
 use crate::pg::errors;
 use crate::pg::ffi::pfree;
+use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, memory};
 use crate::values::column::is_byte_order;
 use crate::values::varlena::with_content;
@@ -50,16 +51,12 @@ struct Known {
     is_busy: bool,
 }
 
-/// The sources asked for last.
-struct Memory(UnsafeCell<([Known; REMEMBERED], usize)>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Memory {}
-
 const UNKNOWN: Known =
     Known { source: Source { function: 0, collation: 0 }, support: core::ptr::null_mut(), is_busy: false };
 
-static MEMORY: Memory = Memory(UnsafeCell::new(([UNKNOWN; REMEMBERED], 0)));
+/// The sources asked for last, and the place of the next one.
+static KNOWN: PerBackend<UnsafeCell<([Known; REMEMBERED], usize)>> =
+    PerBackend::new(UnsafeCell::new(([UNKNOWN; REMEMBERED], 0)));
 
 impl Abbreviation {
     /// The abbreviation of the values that a comparison function orders under a collation, if there is one.
@@ -122,7 +119,7 @@ unsafe fn sort_key(source: Source, value: Datum) -> [u8; LENGTH] {
 /// What is known of a source, asked for where nothing is or where an error interrupted the converter.
 unsafe fn known(source: Source) -> &'static mut Known {
     // SAFETY: only this thread uses the table, and nothing below comes back here.
-    let (all, next) = unsafe { &mut *MEMORY.0.get() };
+    let (all, next) = unsafe { &mut *KNOWN.get() };
     let found = all.iter().position(|known| known.source == source);
     if let Some(at) = found
         && !all[at].is_busy
