@@ -17,7 +17,7 @@ use pgrx::pg_sys::{
 
 use crate::am::build;
 use crate::pg::errors::{Name, Text};
-use crate::pg::memory::{free_array, zeroed_array};
+use crate::pg::memory::{free_array, zeroed_values};
 use crate::pg::tid::heap_place;
 use crate::pg::{errors, ffi, relation};
 use crate::storage::buffers::PgStore;
@@ -307,9 +307,9 @@ impl<K: Keyed> Checker<'_, K> {
 
     /// Everything that the index's own pages can tell.
     unsafe fn structure(&mut self) {
-        // SAFETY: zero words are an empty set.
+        // SAFETY: the words are freed below, or with the memory context after an error.
         unsafe {
-            let words = zeroed_array::<u64>(BlockSet::words(self.store.block_count()));
+            let words = zeroed_values(pg_sys::CurrentMemoryContext, BlockSet::words(self.store.block_count()));
             let tree = tree::<K>(&self.store, &self.index, &self.columns);
             let (rows, sound) = (self.rows, &mut self.sound);
             self.store.expect(tree.verify(

@@ -118,10 +118,9 @@ impl UniqueInsert {
 
     /// Looks whether the row of an entry with an equal key is an obstacle. Pages are locked.
     unsafe fn look(&self, tid: Tid) -> (Verdict, Option<Obstacle>) {
-        // SAFETY: all-zero bytes are a snapshot; the server fills in what it finds.
+        // SAFETY: the server fills in what it finds.
         unsafe {
-            let mut snapshot: SnapshotData = core::mem::zeroed();
-            snapshot.snapshot_type = SnapshotType::SNAPSHOT_DIRTY;
+            let mut snapshot = SnapshotData { snapshot_type: SnapshotType::SNAPSHOT_DIRTY, ..Default::default() };
             let (mut tid, mut all_dead) = (heap_tid(tid), false);
             if !ffi::table_index_fetch_tuple_check(self.heap, &mut tid, &mut snapshot, &mut all_dead) {
                 return (if all_dead { Verdict::Dead } else { Verdict::Pass }, None);
@@ -132,7 +131,7 @@ impl UniqueInsert {
                 return (Verdict::Stop, Some(Obstacle::Transaction { id: waits_for, speculative }));
             }
             // The new row itself may be dead meanwhile: this may be a concurrent build that adds a row it scanned.
-            let (mut own, mut snapshot) = (self.tid, core::mem::zeroed::<SnapshotData>());
+            let (mut own, mut snapshot) = (self.tid, SnapshotData::default());
             snapshot.snapshot_type = SnapshotType::SNAPSHOT_SELF;
             if !ffi::table_index_fetch_tuple_check(self.heap, &mut own, &mut snapshot, core::ptr::null_mut()) {
                 return (Verdict::Pass, None);

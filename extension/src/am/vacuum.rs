@@ -12,7 +12,7 @@ use pgrx::pg_sys::{self, IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVa
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_guard};
 
 use crate::pg::errors::Name;
-use crate::pg::memory::{allocate, free, free_array, zeroed_array};
+use crate::pg::memory::{free, free_array, zeroed_value, zeroed_values};
 use crate::pg::tid::heap_tid;
 use crate::pg::{errors, ffi, relation};
 use crate::storage::buffers::PgStore;
@@ -69,19 +69,19 @@ unsafe fn pass<K: KeySpace>(
 ) {
     let store = tree.store();
     let blocks = store.block_count();
-    // SAFETY: zero words are an empty set; freed below, or with the memory context after an error.
+    // SAFETY: freed below, or with the memory context after an error.
     unsafe {
-        let words = zeroed_array::<u64>(BlockSet::words(blocks));
+        let words = zeroed_values(pg_sys::CurrentMemoryContext, BlockSet::words(blocks));
         let mut met = BlockSet::new(words);
-        let leaves: *mut LeavesAhead<K> = allocate(pg_sys::CurrentMemoryContext, 1, true);
-        LeavesAhead::begin(leaves, prefetch::distance(rel, prefetch::tablespace(rel), true));
+        let leaves: &mut LeavesAhead<K> = zeroed_value(pg_sys::CurrentMemoryContext);
+        leaves.begin(prefetch::distance(rel, prefetch::tablespace(rel), true));
         let (mut counts, mut misses) = (Counts::default(), prefetch::misses());
-        let rows = zeroed_array::<u64>((blocks as usize * WORDS_A_BLOCK).min(MOST_WORDS));
+        let rows = zeroed_values(pg_sys::CurrentMemoryContext, (blocks as usize * WORDS_A_BLOCK).min(MOST_WORDS));
         let mut ahead = |block, _, place: &K::OwnedKey| {
             ffi::delay_vacuum();
             let missed = core::mem::replace(&mut misses, prefetch::misses()) != misses;
             let forward = Direction::Forward;
-            (*leaves).visit(block, missed, tree, &Everything, forward, place, rel, &mut counts);
+            leaves.visit(block, missed, tree, &Everything, forward, place, rel, &mut counts);
             misses = prefetch::misses();
         };
         let mut visit = |block| {
@@ -93,9 +93,9 @@ unsafe fn pass<K: KeySpace>(
         };
         let done = store.expect(tree.vacuum(&mut DeadTids::new(rows), is_dead, &mut ahead, &mut visit));
         free_array(rows);
-        (*leaves).close(&mut counts);
+        leaves.close(&mut counts);
         counts.add_to_session((*rel).rd_id);
-        free(leaves);
+        free(&raw mut *leaves);
         store.expect(tree.visit_inner_pages(&mut |block| {
             met.add(block);
         }));
@@ -229,6 +229,10 @@ unsafe fn keep_out_others(rel: Relation) -> bool {
 }
 
 unsafe fn new_stats() -> *mut IndexBulkDeleteResult {
-    // SAFETY: all-zero bytes are a result; it belongs to VACUUM's memory context.
-    unsafe { ffi::palloc0(size_of::<IndexBulkDeleteResult>()).cast() }
+    // SAFETY: new memory of the right size; it belongs to VACUUM's memory context.
+    unsafe {
+        let stats: *mut IndexBulkDeleteResult = ffi::palloc(size_of::<IndexBulkDeleteResult>()).cast();
+        stats.write(IndexBulkDeleteResult::default());
+        stats
+    }
 }

@@ -1,8 +1,9 @@
 //! Memory in the server's contexts, aligned to cache lines: the server aligns to 8 bytes, a `u128` wants 16.
 
 use core::ffi::{CStr, c_int};
+use core::mem::MaybeUninit;
 
-use pgrx::pg_sys::{self, MemoryContext};
+use pgrx::pg_sys::{self, Datum, MemoryContext};
 
 use crate::pg::ffi;
 
@@ -20,7 +21,7 @@ pub unsafe fn allocate<T>(context: MemoryContext, count: usize, zeroed: bool) ->
     unsafe { allocate_flagged(context, count, if zeroed { pg_sys::MCXT_ALLOC_ZERO } else { 0 }) }
 }
 
-/// The same with the server's flags; null if those say so and there is no memory.
+/// Room for `count` values, as the server's flags say; null if they allow that and there is no memory.
 unsafe fn allocate_flagged<T>(context: MemoryContext, count: usize, flags: u32) -> *mut T {
     const { assert!(align_of::<T>() <= ALIGN) };
     // Huge, because the number of an index's pages and entries is not bounded by 1 GB of memory.
@@ -65,11 +66,48 @@ pub unsafe fn free<T>(memory: *mut T) {
     }
 }
 
+/// Types for which all-zero bytes are a value.
+///
+/// # Safety
+/// All-zero bytes are one.
+pub unsafe trait Zeroed {}
+
+// SAFETY: numbers, and words of the server's.
+unsafe impl Zeroed for u8 {}
+// SAFETY: as u8.
+unsafe impl Zeroed for u64 {}
+// SAFETY: as u8.
+unsafe impl Zeroed for u128 {}
+// SAFETY: as u8.
+unsafe impl Zeroed for Datum {}
+// SAFETY: as u8.
+unsafe impl Zeroed for (u128, u128) {}
+// SAFETY: any bytes are.
+unsafe impl<T> Zeroed for MaybeUninit<T> {}
+
+/// A zeroed value.
+///
+/// # Safety
+/// It is not used longer than the context lives. May raise when out of memory.
+pub unsafe fn zeroed_value<T: Zeroed>(context: MemoryContext) -> &'static mut T {
+    // SAFETY: new memory of the right size and alignment.
+    unsafe { &mut *allocate(context, 1, true) }
+}
+
+/// A zeroed array.
+///
+/// # Safety
+/// It is not used longer than the context lives. May raise when out of memory.
+pub unsafe fn zeroed_values<T: Zeroed>(context: MemoryContext, count: usize) -> &'static mut [T] {
+    // SAFETY: new memory of the right size and alignment.
+    unsafe { core::slice::from_raw_parts_mut(allocate(context, count, true), count) }
+}
+
 /// A zeroed array, or none if there is no memory for it.
 ///
 /// # Safety
-/// All-zero bytes are a `T`, and the array is not used longer than the context lives.
-pub unsafe fn try_zeroed_array<T>(context: MemoryContext, count: usize) -> Option<&'static mut [T]> {
+/// It is not used longer than the context lives.
+pub unsafe fn try_zeroed_values<T: Zeroed>(context: MemoryContext, count: usize) -> Option<&'static mut [T]> {
     // SAFETY: new memory of the right size and alignment, if any.
     unsafe {
         let array: *mut T = allocate_flagged(context, count, pg_sys::MCXT_ALLOC_ZERO | pg_sys::MCXT_ALLOC_NO_OOM);
@@ -77,7 +115,7 @@ pub unsafe fn try_zeroed_array<T>(context: MemoryContext, count: usize) -> Optio
     }
 }
 
-/// A zeroed array in the current memory context.
+/// A zeroed array in the current memory context, of a type that is not known to be [`Zeroed`].
 ///
 /// # Safety
 /// All-zero bytes are a `T`, and the array is not used longer than the context lives. May raise when out of memory.
@@ -86,7 +124,7 @@ pub unsafe fn zeroed_array<T>(count: usize) -> &'static mut [T] {
     unsafe { core::slice::from_raw_parts_mut(allocate(pg_sys::CurrentMemoryContext, count, true), count) }
 }
 
-/// Frees what [`zeroed_array`] gave.
+/// Frees what [`zeroed_values`] gave, or another array of [`allocate`].
 ///
 /// # Safety
 /// Nothing uses it any more.

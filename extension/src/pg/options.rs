@@ -197,8 +197,7 @@ fn register_settings() {
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> *mut pg_sys::bytea {
     let element = |name: &'static CStr, kind, offset: usize| {
-        // SAFETY: all bytes of this type may be zero.
-        let mut element: pg_sys::relopt_parse_elt = unsafe { core::mem::zeroed() };
+        let mut element = pg_sys::relopt_parse_elt::default();
         (element.optname, element.opttype, element.offset) = (name.as_ptr(), kind, offset as c_int);
         element
     };

@@ -295,7 +295,7 @@ impl Caches {
         }
         self.shrink(at, limit - wanted);
         // SAFETY: lives until `free`; without memory there is no cache.
-        let memory = unsafe { memory::try_zeroed_array(pg_sys::CacheMemoryContext, wanted) };
+        let memory = unsafe { memory::try_zeroed_values(pg_sys::CacheMemoryContext, wanted) };
         self.of_indexes[at].descents = memory.and_then(|memory| Descents::new(memory).ok());
         self.size += self.of_indexes[at].size();
     }

@@ -14,6 +14,7 @@ use fpbtree_engine::tree::Tree;
 use pgrx::pg_sys::{self, Oid, Relation};
 
 use crate::pg::ffi;
+use crate::pg::memory::Zeroed;
 use crate::pg::options::{self, Distance};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::relation;
@@ -186,17 +187,14 @@ pub struct LeavesAhead<K: KeySpace> {
     pub is_shared: bool,
 }
 
+// SAFETY: numbers, flags, and jump pointers that have not begun.
+unsafe impl<K: KeySpace> Zeroed for LeavesAhead<K> {}
+
 impl<K: KeySpace> LeavesAhead<K> {
-    /// None yet, in memory that is all zero.
-    ///
-    /// # Safety
-    /// All-zero bytes are what is in `memory`.
-    pub unsafe fn begin(memory: *mut Self, most: usize) {
-        // SAFETY: plain values.
-        unsafe {
-            (*memory).window = Window::new(most);
-            (*memory).leaves.end();
-        }
+    /// None yet, `most` ahead at most. Zeroed memory becomes so.
+    pub fn begin(&mut self, most: usize) {
+        self.window = Window::new(most);
+        self.leaves.end();
     }
 
     /// Notes that the scan has come to this leaf and goes on from `place`, and whether it had to be read; asks for more if

@@ -1,12 +1,13 @@
 //! The bounds that an argument of a scan key puts on a column, whatever type of the operator family it has.
 
 use core::cmp::Ordering;
+use core::mem::MaybeUninit;
 
 use fpbtree_engine::keys::ColumnType;
 use pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 
-use crate::pg::memory::zeroed_array;
+use crate::pg::memory::zeroed_values;
 use crate::pg::{errors, ffi};
 use crate::values::column::{self, ImageBuffer, image};
 use crate::values::exact;
@@ -98,13 +99,13 @@ unsafe fn by_function(order: ColumnOrder, subtype: Oid, arg: Datum) -> Neighbour
 
 /// The family's comparison function, for fields of the column and this argument.
 unsafe fn comparison(order: ColumnOrder, subtype: Oid, arg: Datum) -> impl FnMut(u128) -> Ordering {
-    // SAFETY: a function of two arguments of these types, called as the server's fmgr is. FmgrInfo may start as zeros.
+    // SAFETY: a function of two arguments of these types, called as the server's fmgr is.
     let mut info: FmgrInfo = unsafe {
         let function = ffi::get_opfamily_proc(order.family, order.input, subtype, column::ORDER_FUNCTION);
         if function == Oid::INVALID {
             refuse(order, subtype);
         }
-        let mut info = core::mem::zeroed();
+        let mut info = FmgrInfo::default();
         ffi::fmgr_info_cxt(function, &mut info, pg_sys::CurrentMemoryContext);
         info
     };
@@ -209,7 +210,7 @@ fn offset_at(moment: i64) -> (i64, Option<(i64, i64)>) {
 
 /// A growing list in the server's memory, which goes with its context: no destructor (I10).
 pub struct List<T: 'static> {
-    memory: &'static mut [T],
+    memory: &'static mut [MaybeUninit<T>],
     count: usize,
 }
 
@@ -222,21 +223,22 @@ impl<T: Copy> List<T> {
     /// Appends a value.
     ///
     /// # Safety
-    /// As [`zeroed_array`].
+    /// The list is not used longer than the current memory context lives. May raise when out of memory.
     pub unsafe fn push(&mut self, value: T) {
         if self.count == self.memory.len() {
-            // SAFETY: by this function's contract.
-            let memory = unsafe { zeroed_array(4.max(2 * self.count)) };
+            // SAFETY: the list is not used longer than the context lives.
+            let memory = unsafe { zeroed_values(pg_sys::CurrentMemoryContext, 4.max(2 * self.count)) };
             memory[..self.count].copy_from_slice(self.memory);
             self.memory = memory;
         }
-        self.memory[self.count] = value;
+        self.memory[self.count].write(value);
         self.count += 1;
     }
 
     /// The values.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        &mut self.memory[..self.count]
+        // SAFETY: so many have been written.
+        unsafe { self.memory[..self.count].assume_init_mut() }
     }
 }
 

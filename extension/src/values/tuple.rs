@@ -5,7 +5,7 @@ use fpbtree_engine::format::Tid;
 use fpbtree_engine::keys::{ColumnType, KeyShape};
 use pgrx::pg_sys::{IndexTupleData, MemoryContext};
 
-use crate::pg::memory::{allocate, free_array};
+use crate::pg::memory::{free_array, zeroed_values};
 use crate::pg::tid::heap_tid;
 use crate::values::column;
 
@@ -178,8 +178,8 @@ impl Tuple {
 }
 
 unsafe fn room(context: MemoryContext, length: usize) -> &'static mut [u8] {
-    // SAFETY: new memory of that size, by the callers' contract not used longer than the context lives.
-    unsafe { core::slice::from_raw_parts_mut(allocate(context, length, true), length) }
+    // SAFETY: the callers do not use it longer than the context lives.
+    unsafe { zeroed_values(context, length) }
 }
 
 /// How the server stores a fixed-width type: its length and alignment, which is its width less for the byte-aligned

@@ -5,6 +5,7 @@ use fpbtree_engine::format::{Block, PageBytes};
 use fpbtree_engine::tree::load::Pages;
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, Relation};
 
+use crate::pg::memory::Zeroed;
 use crate::pg::{ffi, relation};
 
 /// The pages of an index that one process builds, in the order they are written.
@@ -69,6 +70,9 @@ pub(super) struct Piece {
     pub next: Block,
     pub end: Block,
 }
+
+// SAFETY: numbers.
+unsafe impl Zeroed for Piece {}
 
 /// Makes the file longer by some blocks, `most` at most. Several processes may do it at the same time.
 ///

@@ -19,7 +19,7 @@ use super::workplace::Workplace;
 use crate::am::sort::files::{self, Files, Shelf};
 use crate::am::sort::{Filed, Sort};
 use crate::am::unique::{Watch, refuse_build};
-use crate::pg::memory::{self, allocate, zeroed_array};
+use crate::pg::memory::{self, allocate, zeroed_values};
 use crate::pg::{errors, ffi, options, relation};
 
 /// Entries that are worth a part.
@@ -330,7 +330,7 @@ unsafe fn join<K: Sorted>(work: &Workplace, target: Target, Collector { columns,
             set_left(rel, first_leaf(number + 1), part.last);
         }
         let behind = ffi::RelationGetNumberOfBlocksInFork(rel, MAIN_FORKNUM);
-        let spare = zeroed_array::<Piece>(parts.len());
+        let spare = zeroed_values::<Piece>(pg_sys::CurrentMemoryContext, parts.len());
         spare.iter_mut().zip(parts).for_each(|(spare, part)| *spare = part.spare);
         let mut writer = Upper { file: Buffered { rel, blocks: behind }, spare };
         let loader = new_loader::<K>(options::fillfactor(rel) as usize);

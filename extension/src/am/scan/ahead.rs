@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Buffer, IndexScanDescData, Relation};
 
 use super::search::Searched;
 use crate::pg::ffi;
-use crate::pg::memory::allocate;
+use crate::pg::memory::{Zeroed, zeroed_value};
 use crate::pg::relation::{self, INVALID_BUFFER};
 use crate::storage::buffers::PgStore;
 use crate::storage::prefetch::{self, Counts, LeavesAhead, MOST_DISTANCE, Window};
@@ -47,20 +47,23 @@ pub(super) struct Scout<K: Searched> {
     pub number: usize,
 }
 
+// SAFETY: numbers, flags, matches, cursors, leaves, and a store of no index.
+unsafe impl<K: Searched> Zeroed for Ahead<K> {}
+
 impl<K: Searched> Ahead<K> {
     /// # Safety
     /// The scan's own relation; the memory lives as long as the scan. May raise.
     pub(super) unsafe fn new(scan: &IndexScanDescData, context: pg_sys::MemoryContext) -> *mut Ahead<K> {
-        // SAFETY: all-zero bytes are matches, cursors and windows; the rest is written here.
+        // SAFETY: the scan's relations are open.
         unsafe {
             let (index, heap) = (scan.indexRelation, scan.heapRelation);
-            let new: *mut Ahead<K> = allocate(context, 1, true);
-            LeavesAhead::begin(&raw mut (*new).leaves, prefetch::distance(index, prefetch::tablespace(index), false));
-            (*new).leaves.is_shared = !scan.parallel_scan.is_null();
+            let new: &mut Ahead<K> = zeroed_value(context);
+            new.leaves.begin(prefetch::distance(index, prefetch::tablespace(index), false));
+            new.leaves.is_shared = !scan.parallel_scan.is_null();
             let most = if heap.is_null() { 0 } else { prefetch::distance(index, prefetch::tablespace(heap), false) };
-            (*new).rows = Window::new(most);
-            (&raw mut (*new).scout.store).write(PgStore::new(index, core::ptr::null_mut()));
-            (*new).block = relation::INVALID_BLOCK;
+            new.rows = Window::new(most);
+            new.scout.store = PgStore::new(index, core::ptr::null_mut());
+            new.block = relation::INVALID_BLOCK;
             new
         }
     }

@@ -12,7 +12,7 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
 use super::scan_keys::{element_type, elements, first_of_row, row_members};
 use super::search::Searched;
 use crate::pg::ffi;
-use crate::pg::memory::{self, zeroed_array};
+use crate::pg::memory::{self, zeroed_values};
 use crate::values::bounds::{self, ColumnOrder, List, interval, neighbours};
 use crate::values::codec::Codec;
 use crate::values::keys::{BytesColumns, Keyed};
@@ -212,7 +212,7 @@ impl BytesSearch {
             let (values, nulls) = elements(key.sk_argument);
             let element = element_type(key.sk_argument);
             let subtype = if key.sk_subtype == Oid::INVALID { element } else { key.sk_subtype };
-            let present = zeroed_array::<Datum>(values.len());
+            let present = zeroed_values::<Datum>(pg_sys::CurrentMemoryContext, values.len());
             let mut count = 0;
             for (&value, _) in values.iter().zip(nulls).filter(|(_, null)| !**null) {
                 present[count] = value;

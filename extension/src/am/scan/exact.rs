@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
 use super::scan_keys::{element_type, elements, first_of_row, row_members, with_equality};
 use super::search::Searched;
-use crate::pg::memory::{self, zeroed_array};
+use crate::pg::memory::{self, zeroed_values};
 use crate::values::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
 use crate::values::keys::Keyed;
 use crate::values::tuple::{Plain, Tuple};
@@ -290,7 +290,7 @@ impl ExactSearch {
                 bounds::local_ranges(order, moment, |bounds| interval(strategy, bounds), &mut ranges);
             }
             let ranges = ranges.as_mut_slice();
-            let room = zeroed_array(ranges.len() + self.selection.parts(c));
+            let room = zeroed_values(pg_sys::CurrentMemoryContext, ranges.len() + self.selection.parts(c));
             self.selection.any_between(c, ranges, room);
         }
     }
@@ -307,7 +307,7 @@ impl ExactSearch {
             if bounds::is_local(order, subtype) {
                 self.add_moments(order, c, key.sk_strategy, present());
             } else if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
-                let fields = zeroed_array::<u128>(values.len());
+                let fields = zeroed_values::<u128>(pg_sys::CurrentMemoryContext, values.len());
                 let mut count = 0;
                 for value in present() {
                     let bounds = neighbours(order, subtype, value);

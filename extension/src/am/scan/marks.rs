@@ -4,16 +4,16 @@ use fpbtree_engine::store::PageStore;
 
 use super::search::Searched;
 use super::state::State;
-use crate::pg::memory::allocate;
+use crate::pg::memory::zeroed_value;
 use crate::pg::relation::INVALID_BUFFER;
 
 impl<K: Searched> State<K> {
     /// Copies the page's matches away, for the mark that is in it.
     pub(super) unsafe fn keep_marked(&mut self) {
-        // SAFETY: as `amgettuple`; all-zero bytes are matches, and the copy lives as long as the state.
+        // SAFETY: the copy lives as long as the state.
         unsafe {
             if self.mark.copy.is_null() {
-                self.mark.copy = allocate(self.context, 1, true);
+                self.mark.copy = zeroed_value(self.context);
             }
             (*self.mark.copy).copy_from(&self.matches);
             (self.mark.here, self.mark.block) = (false, self.block);

@@ -4,7 +4,11 @@ use fpbtree_engine::format::Tid;
 use fpbtree_engine::scan::{Matches, Wanted};
 use pgrx::pg_sys::{self, Relation, ScanKeyData};
 
+use crate::pg::memory::Zeroed;
 use crate::values::keys::Keyed;
+
+// SAFETY: no match.
+unsafe impl<K: Searched> Zeroed for Matches<K> {}
 
 /// What a scan looks for and how it gives values back, for the keys of one kind of index.
 pub(super) trait Searched: Keyed {

@@ -1,5 +1,7 @@
 //! The state of a scan: plain memory, as it is kept between two calls.
 
+use core::mem::MaybeUninit;
+
 use fpbtree_engine::cache::hot_keys::HotKey;
 use fpbtree_engine::format::{Block, LaneKind, MAX_PAGE_ENTRIES};
 use fpbtree_engine::scan::{Cursor, Direction, Matches};
@@ -7,7 +9,7 @@ use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
 
 use super::ahead::Ahead;
 use super::search::Searched;
-use crate::pg::memory::allocate;
+use crate::pg::memory::zeroed_value;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
@@ -118,10 +120,10 @@ impl Hot {
 /// # Safety
 /// The scan's index is open; the current memory context outlives the scan. May raise.
 pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
-    // SAFETY: all-zero bytes are matches, cursors and buffers; every other field is written before the state is used.
+    // SAFETY: zeroed memory is matches, cursors and buffers; every other field is written before the state is used.
     unsafe {
         let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
-        let state: *mut State<K> = allocate(context, 1, true);
+        let state = zeroed_value::<MaybeUninit<State<K>>>(context).as_mut_ptr();
         (&raw mut (*state).context).write(context);
         (&raw mut (*state).kind).write(index.kind);
         (&raw mut (*state).index).write(index);
