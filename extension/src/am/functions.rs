@@ -24,7 +24,7 @@ use crate::storage::buffers::PgStore;
 use crate::storage::descents::{self, Place};
 use crate::storage::hot_keys;
 use crate::storage::index::Index;
-use crate::storage::prefetch::Counts;
+use crate::storage::prefetch::PrefetchCounts;
 use crate::storage::tree::tree;
 use crate::values::keys::{Keyed, with_keys};
 
@@ -57,17 +57,17 @@ enum Privilege {
 }
 
 /// An index opened for one of the functions, and its table. Until it is closed the owner's code runs as the owner.
-struct Opened {
+struct OpenedIndex {
     heap: Relation,
     index: Relation,
     lock: LOCKMODE,
     caller: Caller,
 }
 
-impl Opened {
+impl OpenedIndex {
     /// Opens an index of ours, table first, or raises what is wrong with the argument. The caller's privilege is looked
     /// at before a lock is waited for that others would then wait behind.
-    unsafe fn new(index: Oid, lock: u32, privilege: Privilege) -> Opened {
+    unsafe fn new(index: Oid, lock: u32, privilege: Privilege) -> OpenedIndex {
         let lock = lock as LOCKMODE;
         // SAFETY: catalog lookups and locks, as amcheck takes them.
         unsafe {
@@ -82,7 +82,7 @@ impl Opened {
             }
             check_privilege(&privilege, rel);
             check_usable(rel);
-            Opened { heap: table, index: rel, lock, caller: Caller::become_owner(table) }
+            OpenedIndex { heap: table, index: rel, lock, caller: Caller::become_owner(table) }
         }
     }
 
@@ -210,16 +210,16 @@ unsafe fn check_usable(rel: Relation) {
 }
 
 /// The rows of a function's answer.
-struct Rows {
+struct ResultRows {
     result: *mut ReturnSetInfo,
 }
 
-impl Rows {
-    unsafe fn new(call: FunctionCallInfo) -> Rows {
+impl ResultRows {
+    unsafe fn new(call: FunctionCallInfo) -> ResultRows {
         // SAFETY: called by the server; checks the call context and raises if it takes no sets.
         unsafe {
             ffi::InitMaterializedSRF(call, 0);
-            Rows { result: (*call).resultinfo.cast() }
+            ResultRows { result: (*call).resultinfo.cast() }
         }
     }
 
@@ -257,7 +257,7 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
     // SAFETY: called by the server, as the install script declares.
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
-        let rows = Rows::new(call);
+        let rows = ResultRows::new(call);
         // As amcheck's parent check: nobody writes meanwhile. A standby cannot take such a lock; there replay is to rest.
         let lock = if pg_sys::RecoveryInProgress() { pg_sys::AccessShareLock } else { pg_sys::ShareLock };
         if pg_sys::RecoveryInProgress() && ffi::GetRecoveryPauseState() != RECOVERY_PAUSED {
@@ -270,7 +270,7 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
                 )),
             );
         }
-        let opened = Opened::new(index, lock, Privilege::Own);
+        let opened = OpenedIndex::new(index, lock, Privilege::Own);
         let index = Index::of(opened.index);
         with_keys!(index.kind, K => {
             let mut checker = Checker::<K> {
@@ -292,7 +292,7 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
 
 /// Checks one index.
 struct Checker<'c, K: Keyed> {
-    rows: &'c Rows,
+    rows: &'c ResultRows,
     columns: K::Columns,
     index: Index,
     store: PgStore,
@@ -300,7 +300,7 @@ struct Checker<'c, K: Keyed> {
 }
 
 impl<K: Keyed> Checker<'_, K> {
-    unsafe fn report(rows: &Rows, block: Block, what: &str, detail: Arguments<'_>) {
+    unsafe fn report(rows: &ResultRows, block: Block, what: &str, detail: Arguments<'_>) {
         // SAFETY: three columns.
         unsafe { rows.add([Datum::from(i64::from(block)), text(format_args!("{what}")), text(detail)]) };
     }
@@ -325,7 +325,7 @@ impl<K: Keyed> Checker<'_, K> {
     }
 
     /// That every heap row the index must have is found in it.
-    unsafe fn heap(&mut self, opened: &Opened) {
+    unsafe fn heap(&mut self, opened: &OpenedIndex) {
         // SAFETY: as amcheck scans the heap: with an MVCC snapshot, as for a concurrent build.
         unsafe {
             let info = ffi::BuildIndexInfo(opened.index);
@@ -432,8 +432,8 @@ pub unsafe extern "C-unwind" fn fpbtree_stats_wrapper(call: FunctionCallInfo) ->
     // SAFETY: called by the server, as the install script declares.
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
-        let rows = Rows::new(call);
-        let opened = Opened::new(index, pg_sys::AccessShareLock, Privilege::Read);
+        let rows = ResultRows::new(call);
+        let opened = OpenedIndex::new(index, pg_sys::AccessShareLock, Privilege::Read);
         let index = Index::of(opened.index);
         let store = PgStore::new(opened.index, core::ptr::null_mut());
         let census = with_keys!(index.kind, K => {
@@ -456,9 +456,9 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_prefetch_wrapper(call: FunctionCall
     // SAFETY: called by the server, as the install script declares.
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
-        let rows = Rows::new(call);
-        Opened::new(index, pg_sys::AccessShareLock, Privilege::Read).close();
-        let counts = Counts::of_session(index);
+        let rows = ResultRows::new(call);
+        OpenedIndex::new(index, pg_sys::AccessShareLock, Privilege::Read).close();
+        let counts = PrefetchCounts::of_session(index);
         rows.add([counts.requested, counts.cached, counts.used, counts.wasted].map(|n| Datum::from(n as i64)));
         Datum::from(0)
     }
@@ -474,11 +474,11 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_prefetch_wrapper(call: FunctionCall
 pub unsafe extern "C-unwind" fn fpbtree_stat_hot_wrapper(call: FunctionCallInfo) -> Datum {
     // SAFETY: called by the server, as the install script declares.
     unsafe {
-        let rows = Rows::new(call);
+        let rows = ResultRows::new(call);
         let (place, owner) = caches_of(call);
         let ((leaves, size), keys) = (place.counts(), place.rows_counts());
         let keys_size = hot_keys::cache().map_or(0, |cache| cache.size_of(owner));
-        let columns = |counts: descents::Counts, size: usize| {
+        let columns = |counts: descents::CacheCounts, size: usize| {
             [counts.hits, counts.misses, counts.stale, counts.evictions, size as u64].map(|n| Datum::from(n as i64))
         };
         let ([a, b, c, d, e], [f, g, h, i, j]) = (columns(leaves, size), columns(keys, keys_size));
@@ -506,7 +506,7 @@ unsafe fn caches_of(call: FunctionCallInfo) -> (Place, u64) {
     // SAFETY: called by the server; the index is open while its meta page is looked at.
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
-        let opened = Opened::new(index, pg_sys::AccessShareLock, Privilege::Read);
+        let opened = OpenedIndex::new(index, pg_sys::AccessShareLock, Privilege::Read);
         let build_id = Index::build_id(opened.index);
         let caches = (Place::of(build_id), hot_keys::owner(opened.index, build_id));
         opened.close();

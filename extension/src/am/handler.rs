@@ -174,7 +174,7 @@ pub fn is_ours(info: &IndexOptInfo) -> bool {
 unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
     // SAFETY: called by the server; raises if there is no such class.
     unsafe {
-        let found = column::Class::of(class);
+        let found = column::OperatorClass::of(class);
         if !found.stores_its_input() {
             let message = format_args!("operator class \"{}\" stores another type than it is for", found.name());
             errors::report(PgLogLevel::INFO, ERRCODE_INVALID_OBJECT_DEFINITION, message, None, None);

@@ -172,33 +172,33 @@ unsafe fn elements<'l>(list: *mut pg_sys::List) -> &'l [pg_sys::ListCell] {
 
 /// What was found out about a family and its original.
 #[derive(Clone, Copy)]
-struct Verdict {
+struct CopyCheck {
     generation: u64,
     copy: Oid,
     original: Oid,
     complete: bool,
 }
 
-/// The verdicts given last, each in the slot its families hash to. One holds while the catalogs stay as they were.
-struct Verdicts {
+/// What was found out last, each in the slot its families hash to. It holds while the catalogs stay as they were.
+struct CopyChecks {
     generation: Cell<u64>,
-    slots: [Cell<Verdict>; 64],
+    slots: [Cell<CopyCheck>; 64],
 }
 
-const NONE: Verdict = Verdict { generation: 0, copy: Oid::INVALID, original: Oid::INVALID, complete: false };
-static VERDICTS: PerBackend<Verdicts> =
-    PerBackend::new(Verdicts { generation: Cell::new(1), slots: [const { Cell::new(NONE) }; 64] });
+const NONE: CopyCheck = CopyCheck { generation: 0, copy: Oid::INVALID, original: Oid::INVALID, complete: false };
+static COPY_CHECKS: PerBackend<CopyChecks> =
+    PerBackend::new(CopyChecks { generation: Cell::new(1), slots: [const { Cell::new(NONE) }; 64] });
 
 /// Called by the server when a family may have changed.
 unsafe extern "C-unwind" fn forget(_arg: Datum, _cache: core::ffi::c_int, _hash: u32) {
-    VERDICTS.generation.update(|generation| generation + 1);
+    COPY_CHECKS.generation.update(|generation| generation + 1);
 }
 
 /// Whether `copy` has every member of `original`.
 unsafe fn mirrors(copy: Oid, original: Oid) -> bool {
-    let Verdicts { generation, slots } = &*VERDICTS;
+    let CopyChecks { generation, slots } = &*COPY_CHECKS;
     let slot = &slots[(copy.to_u32() ^ original.to_u32()) as usize % slots.len()];
-    // Taken before looking: a change that arrives meanwhile makes this verdict an old one.
+    // Taken before looking: a change that arrives meanwhile makes what is found out here old.
     let generation = generation.get();
     let known = slot.get();
     if (known.generation, known.copy, known.original) == (generation, copy, original) {
@@ -206,7 +206,7 @@ unsafe fn mirrors(copy: Oid, original: Oid) -> bool {
     }
     // SAFETY: catalog lookups.
     let complete = unsafe { has_all(copy, original, |_, _| true) };
-    slot.set(Verdict { generation, copy, original, complete });
+    slot.set(CopyCheck { generation, copy, original, complete });
     complete
 }
 

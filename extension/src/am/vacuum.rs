@@ -18,7 +18,7 @@ use crate::pg::{errors, ffi, relation};
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
 use crate::storage::own_wal;
-use crate::storage::prefetch::{self, Counts, LeavesAhead};
+use crate::storage::prefetch::{self, LeavesAhead, PrefetchCounts};
 use crate::storage::tree::tree;
 use crate::values::keys::with_keys;
 
@@ -27,10 +27,10 @@ const WORDS_A_BLOCK: usize = 1024;
 const MOST_WORDS: usize = 1 << 18;
 
 /// So many free pages at the end of the file are left there, and so small a part of it: what the server leaves of tables.
-const MOST_TAIL_LEFT: Block = 1000;
+const MOST_PAGES_LEFT: Block = 1000;
 const LEAST_PART_CUT: Block = 16;
 /// Pages asked for ahead there.
-const TAIL_AHEAD: Block = 32;
+const PAGES_AHEAD: Block = 32;
 /// How often the lock is asked for, and milliseconds between: a fifth of the time that a table is worth.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: i64 = 50;
@@ -75,7 +75,7 @@ unsafe fn pass<K: KeySpace>(
         let mut met = BlockSet::new(words);
         let leaves: &mut LeavesAhead<K> = zeroed_value(pg_sys::CurrentMemoryContext);
         leaves.begin(prefetch::distance(rel, prefetch::tablespace(rel), true));
-        let (mut counts, mut misses) = (Counts::default(), prefetch::misses());
+        let (mut counts, mut misses) = (PrefetchCounts::default(), prefetch::misses());
         let rows = zeroed_values(pg_sys::CurrentMemoryContext, (blocks as usize * WORDS_A_BLOCK).min(MOST_WORDS));
         let mut ahead = |block, _, place: &K::OwnedKey| {
             ffi::delay_vacuum();
@@ -169,9 +169,9 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
         with_keys!(index.kind, K => {
             let columns = Index::columns::<K>(rel);
             let store = PgStore::for_changes(rel, &index);
-            let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
+            let worth = MOST_PAGES_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
             let enough = worth + FileEnd::MOST_KEPT as Block;
-            let is_worth = || tid(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
+            let is_worth = || file_end(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
             let may_cut = relation::may_truncate(rel) && own_wal::can_write(index.log);
             if !(may_cut && is_worth() && keep_out_others(rel)) {
                 return 0;
@@ -179,9 +179,9 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
             // Others may have been in there since.
             let store = PgStore::for_changes(rel, &index);
             let tree = tree::<K>(&store, &index, &columns);
-            let tid = tid(tree, Block::MAX, true);
+            let file_end = file_end(tree, Block::MAX, true);
             let blocks = store.block_count();
-            let end = store.expect(tree.pack_file_end(&tid));
+            let end = store.expect(tree.pack_file_end(&file_end));
             if end < blocks {
                 ffi::RelationTruncate(rel, end);
             }
@@ -198,16 +198,16 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
 }
 
 /// Looks at the file from its end, at so many pages at most; at fewer, if it `yields`, as soon as anybody waits for the index.
-unsafe fn tid<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileEnd {
+unsafe fn file_end<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileEnd {
     let rel = tree.store().relation();
     let mut goes_on = |block: Block| {
-        if !block.is_multiple_of(TAIL_AHEAD) {
+        if !block.is_multiple_of(PAGES_AHEAD) {
             return true;
         }
         errors::check_for_interrupts();
         // SAFETY: an open index of ours, which is locked.
         unsafe {
-            (block.saturating_sub(TAIL_AHEAD)..block).for_each(|block| _ = prefetch::prefetch(rel, block));
+            (block.saturating_sub(PAGES_AHEAD)..block).for_each(|block| _ = prefetch::prefetch(rel, block));
             !(yields && ffi::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32))
         }
     };

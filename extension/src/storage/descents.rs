@@ -29,7 +29,7 @@ const ORDINARY_READ_EVERY: u32 = 64;
 
 /// What happened in an index's cache since it was made or the counts were reset.
 #[derive(Clone, Copy, Default)]
-pub struct Counts {
+pub struct CacheCounts {
     /// Lookups whose leaf was known.
     pub hits: u64,
     /// Lookups whose leaf was not known.
@@ -45,14 +45,14 @@ struct Cache {
     /// The index: what its pages are known by. 0 is none.
     build_id: u64,
     descents: Option<Descents<&'static mut [u8]>>,
-    counts: Counts,
+    counts: CacheCounts,
     /// When it was used last.
     used: u64,
     credit: i32,
     /// Lookups it still rests for.
     rest: u32,
     /// The same of the cache of hot keys.
-    rows: Counts,
+    rows: CacheCounts,
     rows_credit: i32,
     rows_rest: u32,
     /// How long it rests next.
@@ -86,7 +86,7 @@ impl Cache {
     }
 }
 
-const ZERO: Counts = Counts { hits: 0, misses: 0, stale: 0, evictions: 0 };
+const ZERO: CacheCounts = CacheCounts { hits: 0, misses: 0, stale: 0, evictions: 0 };
 
 struct Caches {
     of_indexes: [Cache; CACHES],
@@ -221,12 +221,12 @@ impl Place {
     }
 
     /// What has happened in the cache of hot keys.
-    pub fn rows_counts(&self) -> Counts {
+    pub fn rows_counts(&self) -> CacheCounts {
         self.cache(caches()).map_or(ZERO, |cache| cache.rows)
     }
 
     /// What has happened in the cache, and the bytes it takes.
-    pub fn counts(&self) -> (Counts, usize) {
+    pub fn counts(&self) -> (CacheCounts, usize) {
         self.cache(caches()).map_or((ZERO, 0), |cache| (cache.counts, cache.size()))
     }
 

@@ -121,9 +121,9 @@ pub unsafe fn insert(change: &Change<'_, Buffer>, kind: RecordKind) -> XLogRecPt
 
 /// A record being redone or described.
 #[derive(Clone, Copy)]
-struct Record(*mut XLogReaderState);
+struct WalRecord(*mut XLogReaderState);
 
-impl Record {
+impl WalRecord {
     fn info(self) -> u8 {
         // SAFETY: the server gives a record that was read.
         unsafe { (*(*self.0).record).header.xl_info }
@@ -175,7 +175,7 @@ impl Record {
 /// It is called for each record, so it does without pgrx's guard, which saves the state of the processor each time: the
 /// server's errors pass, and a panic becomes one here.
 unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
-    let record = Record(record);
+    let record = WalRecord(record);
     if std::panic::catch_unwind(|| (prefetch(record), redo_record(record))).is_err() {
         errors::raise(ERRCODE_INTERNAL_ERROR, format_args!("redo of an fpbtree record panicked"), None, None);
     }
@@ -188,7 +188,7 @@ const FRONT: usize = 8 * CACHE_LINE;
 
 /// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages that
 /// it misses, and noted in which buffers the others are.
-fn prefetch(record: Record) {
+fn prefetch(record: WalRecord) {
     // SAFETY: the server's queue, which this process alone reads; records stay in it until they are redone.
     unsafe {
         let mut coming = (*(*record.0).record).next;
@@ -220,7 +220,7 @@ unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
     }
 }
 
-fn redo_record(record: Record) {
+fn redo_record(record: WalRecord) {
     match record.kind().filter(|kind| kind.is_insertion()) {
         Some(kind) => redo_insertion(record, kind),
         None => redo_parts(record),
@@ -228,7 +228,7 @@ fn redo_record(record: Record) {
 }
 
 /// An insertion has one page, of which nothing is taken away.
-fn redo_insertion(record: Record, kind: RecordKind) {
+fn redo_insertion(record: WalRecord, kind: RecordKind) {
     // SAFETY: the one block of the record, which is redone once.
     unsafe {
         let (action, buffer) = open(record, 0, false);
@@ -241,7 +241,7 @@ fn redo_insertion(record: Record, kind: RecordKind) {
     }
 }
 
-fn redo_parts(record: Record) {
+fn redo_parts(record: WalRecord) {
     let mut buffers = [INVALID_BUFFER; MOST_BLOCKS];
     let mut is_done = [false; MOST_BLOCKS];
     let parts: [Option<BlockEdits>; MOST_BLOCKS] = core::array::from_fn(|id| {
@@ -280,7 +280,7 @@ fn redo_parts(record: Record) {
 
 /// # Safety
 /// The buffer of a block of the record, which is pinned and exclusively locked.
-unsafe fn redo_page(record: Record, id: u8, buffer: Buffer, redo: impl FnOnce(&mut PageBytes) -> bool) {
+unsafe fn redo_page(record: WalRecord, id: u8, buffer: Buffer, redo: impl FnOnce(&mut PageBytes) -> bool) {
     // SAFETY: by this function's contract.
     unsafe {
         let page = &mut *relation::page(buffer).cast::<PageBytes>();
@@ -302,7 +302,7 @@ unsafe fn release(buffer: Buffer) {
 }
 
 /// Lets no reader of a standby go on that may see rows whose entries are about to be removed.
-fn resolve(record: Record, horizon: Horizon) {
+fn resolve(record: WalRecord, horizon: Horizon) {
     // SAFETY: the server's state, and the record that is being redone, of which nothing is locked yet.
     unsafe {
         if pg_sys::standbyState >= HotStandbyState::STANDBY_SNAPSHOT_PENDING {
@@ -312,7 +312,7 @@ fn resolve(record: Record, horizon: Horizon) {
 }
 
 /// Pins and locks a block of a record, and says whether its part has still to be applied.
-unsafe fn open(record: Record, id: u8, waits: bool) -> (XLogRedoAction::Type, Buffer) {
+unsafe fn open(record: WalRecord, id: u8, waits: bool) -> (XLogRedoAction::Type, Buffer) {
     let is_made = u32::from(record.block(id).flags) & pg_sys::BKPBLOCK_WILL_INIT != 0;
     let mode = match (is_made, waits) {
         (false, _) => ReadBufferMode::RBM_NORMAL,
@@ -327,7 +327,7 @@ unsafe fn open(record: Record, id: u8, waits: bool) -> (XLogRedoAction::Type, Bu
 
 /// Gives up recovery: the record was written of another page than this.
 #[cold]
-unsafe fn fail(record: Record, id: u8) -> ! {
+unsafe fn fail(record: WalRecord, id: u8) -> ! {
     let block = record.block(id);
     #[cfg(feature = "pg15")]
     let (space, database, file) = (block.rnode.spcNode, block.rnode.dbNode, block.rnode.relNode);
@@ -354,7 +354,7 @@ unsafe fn fail(record: Record, id: u8) -> ! {
 /// `rm_desc`: what `pg_walinspect` shows of a record.
 #[pg_guard]
 unsafe extern "C-unwind" fn desc(text: StringInfo, record: *mut XLogReaderState) {
-    let record = Record(record);
+    let record = WalRecord(record);
     let parts = (0..record.blocks()).map(|id| match record.part(id) {
         Some(part) => format!("{id}: {part}"),
         None => format!("{id}: page"),

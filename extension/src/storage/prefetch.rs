@@ -1,6 +1,6 @@
 //! Reading ahead: while reads miss, pages a scan will come to are asked for before it does (docs/design.md, 8).
 //!
-//! A window opens when the server has had to read a page that the scan wanted, and closes when what it asks for is in
+//! A lookahead opens when the server has had to read a page that the scan wanted, and closes when what it asks for is in
 //! shared buffers anyway: a scan in memory asks for nothing.
 
 use core::cell::RefCell;
@@ -23,14 +23,14 @@ use crate::storage::buffers::PgStore;
 /// Most pages asked for and not come to yet.
 pub const MOST_DISTANCE: usize = options::MOST_DISTANCE as usize;
 
-/// Pages found in shared buffers in a row, beyond twice the window, that close it.
+/// Pages found in shared buffers in a row, beyond twice the lookahead, that close it.
 const PATIENCE: usize = 16;
 /// Leaves in a row that were not foreseen, until the foreseen ones are given up.
 const MOST_STRAYS: u32 = 8;
 
 /// What became of reads ahead.
 #[derive(Clone, Copy, Default)]
-pub struct Counts {
+pub struct PrefetchCounts {
     /// Pages the operating system was asked for.
     pub requested: u64,
     /// Pages that were in shared buffers already.
@@ -41,9 +41,9 @@ pub struct Counts {
     pub wasted: u64,
 }
 
-impl Counts {
+impl PrefetchCounts {
     /// Adds others.
-    pub fn add(&mut self, others: &Counts) {
+    pub fn add(&mut self, others: &PrefetchCounts) {
         self.requested += others.requested;
         self.cached += others.cached;
         self.used += others.used;
@@ -60,27 +60,27 @@ impl Counts {
     }
 
     /// What this session has counted for an index.
-    pub fn of_session(index: Oid) -> Counts {
+    pub fn of_session(index: Oid) -> PrefetchCounts {
         SESSION.borrow().as_ref().and_then(|session| session.get(&index.to_u32())).copied().unwrap_or_default()
     }
 }
 
 /// Counts by index.
-static SESSION: PerBackend<RefCell<Option<HashMap<u32, Counts>>>> = PerBackend::new(RefCell::new(None));
+static SESSION: PerBackend<RefCell<Option<HashMap<u32, PrefetchCounts>>>> = PerBackend::new(RefCell::new(None));
 
 /// How many pages may be asked for ahead.
 #[derive(Clone, Copy, Default)]
-pub struct Window {
+pub struct Lookahead {
     /// As many may be on their way now.
     pub size: usize,
     most: usize,
     hits: usize,
 }
 
-impl Window {
+impl Lookahead {
     /// A closed one that may grow so far.
-    pub fn new(most: usize) -> Window {
-        Window { size: 0, most, hits: 0 }
+    pub fn new(most: usize) -> Lookahead {
+        Lookahead { size: 0, most, hits: 0 }
     }
 
     /// Closes.
@@ -102,7 +102,7 @@ impl Window {
     ///
     /// # Safety
     /// `rel` is open, with that block. May raise.
-    pub unsafe fn ask(&mut self, rel: Relation, block: Block, counts: &mut Counts) -> bool {
+    pub unsafe fn ask(&mut self, rel: Relation, block: Block, counts: &mut PrefetchCounts) -> bool {
         // SAFETY: by this function's contract.
         let found = unsafe { prefetch(rel, block) };
         if found.initiated_io {
@@ -176,7 +176,7 @@ pub fn misses() -> i64 {
 
 /// Leaves asked for ahead.
 pub struct LeavesAhead<K: KeySpace> {
-    window: Window,
+    lookahead: Lookahead,
     leaves: JumpPointers<K>,
     /// Of the leaves handed out, which are on their way; by number.
     asked: [bool; MOST_DISTANCE + 1],
@@ -193,7 +193,7 @@ unsafe impl<K: KeySpace> Zeroed for LeavesAhead<K> {}
 impl<K: KeySpace> LeavesAhead<K> {
     /// None yet, `most` ahead at most. Zeroed memory becomes so.
     pub fn begin(&mut self, most: usize) {
-        self.window = Window::new(most);
+        self.lookahead = Lookahead::new(most);
         self.leaves.end();
     }
 
@@ -212,12 +212,12 @@ impl<K: KeySpace> LeavesAhead<K> {
         direction: Direction,
         place: &K::OwnedKey,
         index: Relation,
-        counts: &mut Counts,
+        counts: &mut PrefetchCounts,
     ) {
         if missed {
-            self.window.double();
+            self.lookahead.double();
         }
-        if self.window.size == 0 && self.given == self.passed {
+        if self.lookahead.size == 0 && self.given == self.passed {
             return;
         }
         if !self.leaves.has_begun() {
@@ -235,16 +235,16 @@ impl<K: KeySpace> LeavesAhead<K> {
                 self.leaves.begin(direction, place);
             }
         }
-        while self.leaves.ahead() < self.window.size {
+        while self.leaves.ahead() < self.lookahead.size {
             let Some(next) = tree.store().expect(self.leaves.next(tree, wanted)) else { break };
             // SAFETY: by this function's contract.
-            self.asked[self.given % self.asked.len()] = unsafe { self.window.ask(index, next, counts) };
+            self.asked[self.given % self.asked.len()] = unsafe { self.lookahead.ask(index, next, counts) };
             self.given += 1;
         }
     }
 
     /// The oldest leaf handed out is not waited for any more.
-    fn settle(&mut self, used: bool, counts: &mut Counts) {
+    fn settle(&mut self, used: bool, counts: &mut PrefetchCounts) {
         if self.asked[self.passed % self.asked.len()] {
             if used {
                 counts.used += 1;
@@ -256,7 +256,7 @@ impl<K: KeySpace> LeavesAhead<K> {
     }
 
     /// Forgets what was asked for.
-    fn give_up(&mut self, counts: &mut Counts) {
+    fn give_up(&mut self, counts: &mut PrefetchCounts) {
         while self.passed < self.given {
             self.settle(self.is_shared, counts);
         }
@@ -265,8 +265,8 @@ impl<K: KeySpace> LeavesAhead<K> {
     }
 
     /// Forgets what was asked for, and asks for nothing until a leaf has to be read.
-    pub fn close(&mut self, counts: &mut Counts) {
+    pub fn close(&mut self, counts: &mut PrefetchCounts) {
         self.give_up(counts);
-        self.window.close();
+        self.lookahead.close();
     }
 }

@@ -25,14 +25,14 @@ pub const LENGTH: usize = 8;
 #[derive(Clone, Copy)]
 pub enum Abbreviation {
     /// A sort support function, for texts under a collation.
-    SortKey(Source),
+    SortKey(SortKeyFunction),
     /// The beginning of the text in lower case, which is how citext compares in byte order.
     LowerCase,
 }
 
 /// A sort support function and the collation that it is asked about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Source {
+pub struct SortKeyFunction {
     function: u32,
     collation: u32,
 }
@@ -43,7 +43,7 @@ const REMEMBERED: usize = 32;
 /// What a sort support function said of a collation.
 #[derive(Clone, Copy)]
 struct Known {
-    source: Source,
+    key_function: SortKeyFunction,
     /// In a memory context of its own, `ssup_cxt`. Null if there are no abbreviated keys.
     support: *mut SortSupportData,
     /// Whether the server's converter is at work with it. If that is seen at the beginning of a call, an error ended the
@@ -51,8 +51,11 @@ struct Known {
     is_busy: bool,
 }
 
-const UNKNOWN: Known =
-    Known { source: Source { function: 0, collation: 0 }, support: core::ptr::null_mut(), is_busy: false };
+const UNKNOWN: Known = Known {
+    key_function: SortKeyFunction { function: 0, collation: 0 },
+    support: core::ptr::null_mut(),
+    is_busy: false,
+};
 
 /// The sources asked for last, and the place of the next one.
 static KNOWN: PerBackend<UnsafeCell<([Known; REMEMBERED], usize)>> =
@@ -73,10 +76,10 @@ impl Abbreviation {
         if collation == Oid::INVALID {
             return None;
         }
-        let source = Source { function, collation: collation.to_u32() };
+        let key_function = SortKeyFunction { function, collation: collation.to_u32() };
         // SAFETY: by this function's contract.
-        let known = unsafe { known(source) };
-        (!known.support.is_null()).then_some(Abbreviation::SortKey(source))
+        let known = unsafe { known(key_function) };
+        (!known.support.is_null()).then_some(Abbreviation::SortKey(key_function))
     }
 
     /// The abbreviated key of a value. Of a value that is longer than any key can be it is of no use, and is not made: the
@@ -89,7 +92,7 @@ impl Abbreviation {
         unsafe {
             match self {
                 _ if ffi::toast_raw_datum_size(value) > MOST_KEY => [0; LENGTH],
-                Abbreviation::SortKey(source) => sort_key(source, value),
+                Abbreviation::SortKey(key_function) => sort_key(key_function, value),
                 Abbreviation::LowerCase => lower_case(value),
             }
         }
@@ -97,14 +100,14 @@ impl Abbreviation {
 }
 
 /// The beginning of the sort key, as an unsigned number.
-unsafe fn sort_key(source: Source, value: Datum) -> [u8; LENGTH] {
+unsafe fn sort_key(key_function: SortKeyFunction, value: Datum) -> [u8; LENGTH] {
     // SAFETY: the server's protocol for sort support. Its converter runs no code that comes back here.
     unsafe {
-        let known = known(source);
+        let known = known(key_function);
         let Some(convert) = known.support.as_ref().and_then(|support| support.abbrev_converter) else {
             errors::raise(
                 ERRCODE_INTERNAL_ERROR,
-                format_args!("collation {} has no abbreviated keys any more", source.collation),
+                format_args!("collation {} has no abbreviated keys any more", key_function.collation),
                 None,
                 None,
             );
@@ -117,10 +120,10 @@ unsafe fn sort_key(source: Source, value: Datum) -> [u8; LENGTH] {
 }
 
 /// What is known of a source, asked for where nothing is or where an error interrupted the converter.
-unsafe fn known(source: Source) -> &'static mut Known {
+unsafe fn known(key_function: SortKeyFunction) -> &'static mut Known {
     // SAFETY: only this thread uses the table, and nothing below comes back here.
     let (all, next) = unsafe { &mut *KNOWN.get() };
-    let found = all.iter().position(|known| known.source == source);
+    let found = all.iter().position(|known| known.key_function == key_function);
     if let Some(at) = found
         && !all[at].is_busy
     {
@@ -133,22 +136,22 @@ unsafe fn known(source: Source) -> &'static mut Known {
         if !old.support.is_null() {
             pg_sys::MemoryContextDelete((*old.support).ssup_cxt);
         }
-        all[at] = Known { source, support: prepare(source), is_busy: false };
+        all[at] = Known { key_function, support: prepare(key_function), is_busy: false };
     }
     *next = at.wrapping_add(1);
     &mut all[at]
 }
 
 /// Asks the sort support function for abbreviated keys. Null if there are none.
-unsafe fn prepare(source: Source) -> *mut SortSupportData {
+unsafe fn prepare(key_function: SortKeyFunction) -> *mut SortSupportData {
     // SAFETY: the server's protocol for sort support. Until it is complete the memory goes with the caller's.
     unsafe {
         let memory = memory::child_context(pg_sys::CurrentMemoryContext, c"fpbtree abbreviated keys");
         let support: *mut SortSupportData = ffi::MemoryContextAllocZero(memory, size_of::<SortSupportData>()).cast();
         (*support).ssup_cxt = memory;
-        (*support).ssup_collation = Oid::from(source.collation);
+        (*support).ssup_collation = Oid::from(key_function.collation);
         (*support).abbreviate = true;
-        ffi::OidFunctionCall1Coll(Oid::from(source.function), Oid::INVALID, Datum::from(support));
+        ffi::OidFunctionCall1Coll(Oid::from(key_function.function), Oid::INVALID, Datum::from(support));
         if (*support).abbrev_converter.is_none() {
             pg_sys::MemoryContextDelete(memory);
             return core::ptr::null_mut();

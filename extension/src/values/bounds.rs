@@ -11,7 +11,7 @@ use crate::pg::memory::zeroed_values;
 use crate::pg::{errors, ffi};
 use crate::values::column::{self, ImageBuffer, image};
 use crate::values::exact;
-pub use crate::values::exact::{Neighbours, Range};
+pub use crate::values::exact::{FieldRange, Neighbours};
 
 /// What a local time and its moment differ by is less than this, in seconds: no zone has a week.
 const MOST_OFFSET: i64 = 7 * DAY;
@@ -135,12 +135,12 @@ pub fn is_local(order: ColumnOrder, subtype: Oid) -> bool {
 pub unsafe fn local_ranges(
     order: ColumnOrder,
     moment: Datum,
-    wants: impl Fn(Neighbours) -> Option<Range>,
-    ranges: &mut List<Range>,
+    wants: impl Fn(Neighbours) -> Option<FieldRange>,
+    ranges: &mut ContextList<FieldRange>,
 ) {
     // SAFETY: by this function's contract.
     unsafe {
-        let mut cuts = List::new();
+        let mut cuts = ContextList::new();
         add_cuts(order.ty, moment.value() as i64, &mut cuts);
         cuts.as_mut_slice().sort_unstable();
         let compare = comparison(order, pg_sys::TIMESTAMPTZOID, moment);
@@ -152,7 +152,7 @@ pub unsafe fn local_ranges(
 
 /// Adds the fields of local times, of those that a zone could bring near `moment`, from which on the server may use
 /// another offset than before.
-unsafe fn add_cuts(ty: ColumnType, moment: i64, cuts: &mut List<u128>) {
+unsafe fn add_cuts(ty: ColumnType, moment: i64, cuts: &mut ContextList<u128>) {
     let seconds = moment.div_euclid(SECOND) + EPOCH;
     let (offset, _) = offset_at(seconds);
     // With cuts on both sides of the local time that the moment most likely is, no piece needs a long search.
@@ -209,15 +209,15 @@ fn offset_at(moment: i64) -> (i64, Option<(i64, i64)>) {
 }
 
 /// A growing list in the server's memory, which goes with its context: no destructor (I10).
-pub struct List<T: 'static> {
+pub struct ContextList<T: 'static> {
     memory: &'static mut [MaybeUninit<T>],
     count: usize,
 }
 
-impl<T: Copy> List<T> {
+impl<T: Copy> ContextList<T> {
     /// None.
-    pub fn new() -> List<T> {
-        List { memory: &mut [], count: 0 }
+    pub fn new() -> ContextList<T> {
+        ContextList { memory: &mut [], count: 0 }
     }
 
     /// Appends a value.

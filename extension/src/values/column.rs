@@ -77,16 +77,16 @@ pub unsafe fn is_byte_order(collation: Oid) -> bool {
 
 /// An operator class, as the catalog has it.
 #[derive(Clone, Copy)]
-pub struct Class {
+pub struct OperatorClass {
     name: pg_sys::NameData,
     input: Oid,
     storage: Oid,
 }
 
-impl Class {
+impl OperatorClass {
     /// # Safety
     /// May raise.
-    pub unsafe fn of(class: Oid) -> Class {
+    pub unsafe fn of(class: Oid) -> OperatorClass {
         // SAFETY: the server's catalog cache; what is found there is copied before it is given back.
         unsafe {
             let tuple = ffi::SearchSysCache1(pg_sys::SysCacheIdentifier::CLAOID as c_int, Datum::from(class));
@@ -96,7 +96,7 @@ impl Class {
             }
             let header = (*tuple).t_data;
             let form: *const pg_sys::FormData_pg_opclass = header.byte_add((*header).t_hoff.into()).cast();
-            let found = Class { name: (*form).opcname, input: (*form).opcintype, storage: (*form).opckeytype };
+            let found = OperatorClass { name: (*form).opcname, input: (*form).opcintype, storage: (*form).opckeytype };
             ffi::ReleaseSysCache(tuple);
             found
         }
@@ -130,7 +130,7 @@ pub unsafe fn refuse_unfit(rel: Relation) {
         let classes = ffi::SysCacheGetAttr(indexes, (*rel).rd_indextuple, attribute, &mut is_null);
         let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
         for c in 0..(*(*rel).rd_index).indnkeyatts as usize {
-            let class = Class::of((*classes).values.as_slice(c + 1)[c]);
+            let class = OperatorClass::of((*classes).values.as_slice(c + 1)[c]);
             if !class.stores_its_input() {
                 refuse_storage(&class);
             }
@@ -145,7 +145,7 @@ pub unsafe fn refuse_unfit(rel: Relation) {
 }
 
 #[cold]
-fn refuse_storage(class: &Class) -> ! {
+fn refuse_storage(class: &OperatorClass) -> ! {
     errors::raise(
         ERRCODE_FEATURE_NOT_SUPPORTED,
         format_args!("operator class \"{}\" stores another type than it is for", class.name()),
@@ -155,7 +155,7 @@ fn refuse_storage(class: &Class) -> ! {
 }
 
 #[cold]
-fn refuse_collation(class: &Class) -> ! {
+fn refuse_collation(class: &OperatorClass) -> ! {
     errors::raise(
         ERRCODE_FEATURE_NOT_SUPPORTED,
         format_args!("nondeterministic collations are not supported for operator class \"{}\"", class.name()),

@@ -17,7 +17,7 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Relation};
 use crate::pg::errors::{Name, Text};
 use crate::pg::tid::heap_place;
 use crate::pg::{errors, ffi};
-use crate::values::codec::{Codec, Payload, Scratch};
+use crate::values::codec::{Codec, DatumBuffer, Payload};
 use crate::values::column;
 use crate::values::compare_cache::CompareCache;
 use crate::values::tuple::Tuple;
@@ -27,7 +27,7 @@ pub trait Keyed: Loadable + Scannable {
     /// What is known of the index's columns. Plain memory; it stays where it is while an order borrows from it.
     type Columns: Clone;
     /// What makes an entry.
-    type Row;
+    type RowEntry;
 
     /// What is known of the columns of an index of this key space, but for [functions](Keyed::find_functions).
     fn columns(columns: &IndexColumns) -> Self::Columns;
@@ -56,7 +56,7 @@ pub trait Keyed: Loadable + Scannable {
     fn order(columns: &Self::Columns) -> Self::Order<'_>;
 
     /// Room for a row's entry-to-be.
-    fn new_row() -> Self::Row;
+    fn new_row() -> Self::RowEntry;
 
     /// Makes a row's entry-to-be, in place: it may be large.
     ///
@@ -69,14 +69,14 @@ pub trait Keyed: Loadable + Scannable {
         values: *const Datum,
         nulls: *const bool,
         tid: *const ItemPointerData,
-        row: &mut Self::Row,
+        row: &mut Self::RowEntry,
     );
 
     /// The entry of a row.
-    fn entry(row: &Self::Row) -> Entry<'_, Self>;
+    fn entry(row: &Self::RowEntry) -> Entry<'_, Self>;
 
     /// The places before and behind all entries with the key of a row, whatever their TIDs.
-    fn around(columns: &Self::Columns, row: &Self::Row, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey);
+    fn around(columns: &Self::Columns, row: &Self::RowEntry, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey);
 
     /// The place behind all entries with the key of an entry. `None` if the entry is damaged.
     fn beyond(columns: &Self::Columns, entry: &Entry<'_, Self>, place: &mut Self::OwnedKey) -> Option<()>;
@@ -177,7 +177,7 @@ macro_rules! keyed {
     ($($lane:ident)*) => {$(
         impl Keyed for $lane {
             type Columns = KeyShape;
-            type Row = ($lane, Tid);
+            type RowEntry = ($lane, Tid);
 
             #[inline(always)]
             fn columns(columns: &IndexColumns) -> KeyShape {
@@ -334,7 +334,7 @@ impl BytesColumns {
     /// Calls the operator class's function. May raise.
     fn ask(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
         let codec = &self.codecs[column];
-        let (mut first, mut second) = (Scratch::new(), Scratch::new());
+        let (mut first, mut second) = (DatumBuffer::new(), DatumBuffer::new());
         let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else {
             return Ordering::Less;
         };
@@ -345,14 +345,14 @@ impl BytesColumns {
 }
 
 /// A row's key and what goes with it.
-pub struct BytesRow {
+pub struct BytesRowEntry {
     digits: Buffer<MOST_KEY>,
     normal: usize,
     payload: Buffer<MOST_PARTS>,
     tid: Tid,
 }
 
-impl BytesRow {
+impl BytesRowEntry {
     /// The key's digits.
     pub fn digits(&self) -> &[u8] {
         self.digits.as_slice()
@@ -361,7 +361,7 @@ impl BytesRow {
 
 impl Keyed for Bytes {
     type Columns = BytesColumns;
-    type Row = BytesRow;
+    type RowEntry = BytesRowEntry;
 
     fn columns(columns: &IndexColumns) -> BytesColumns {
         match columns {
@@ -385,8 +385,8 @@ impl Keyed for Bytes {
     }
 
     #[inline(always)]
-    fn new_row() -> BytesRow {
-        BytesRow { digits: Buffer::new(), normal: 0, payload: Buffer::new(), tid: Tid::MIN }
+    fn new_row() -> BytesRowEntry {
+        BytesRowEntry { digits: Buffer::new(), normal: 0, payload: Buffer::new(), tid: Tid::MIN }
     }
 
     unsafe fn put_row(
@@ -395,27 +395,27 @@ impl Keyed for Bytes {
         values: *const Datum,
         nulls: *const bool,
         tid: *const ItemPointerData,
-        row: &mut BytesRow,
+        row: &mut BytesRowEntry,
     ) {
         row.digits.clear();
         row.payload.clear();
-        let mut rest = Buffer::<MOST_KEY>::new();
+        let mut carried = Buffer::<MOST_KEY>::new();
         // SAFETY: by this function's contract.
         unsafe {
             for (c, codec) in columns.codecs.iter().enumerate().take(columns.keys) {
-                codec.put(*values.add(c), *nulls.add(c), &mut row.digits, &mut rest);
+                codec.put(*values.add(c), *nulls.add(c), &mut row.digits, &mut carried);
             }
             for (c, payload) in columns.payloads.iter().enumerate().take(columns.all) {
                 if let Some(payload) = payload {
-                    payload.put(*values.add(c), *nulls.add(c), &mut rest);
+                    payload.put(*values.add(c), *nulls.add(c), &mut carried);
                 }
             }
             let parts = columns.shape.parts(row.digits.as_slice());
             row.normal = parts.normal.len();
             row.payload.put(parts.marker);
             row.payload.put(parts.value);
-            row.payload.put(rest.as_slice());
-            let size = row.digits.len() + rest.len();
+            row.payload.put(carried.as_slice());
+            let size = row.digits.len() + carried.len();
             if size > MOST_KEY {
                 refuse_size(rel, size, tid);
             }
@@ -423,12 +423,12 @@ impl Keyed for Bytes {
         }
     }
 
-    fn entry(row: &BytesRow) -> Entry<'_, Bytes> {
+    fn entry(row: &BytesRowEntry) -> Entry<'_, Bytes> {
         let normal = &row.digits.as_slice()[..row.normal];
         Entry { key: Stored::whole(normal, row.payload.as_slice()), tid: row.tid, child: NO_BLOCK }
     }
 
-    fn around(columns: &BytesColumns, row: &BytesRow, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey) {
+    fn around(columns: &BytesColumns, row: &BytesRowEntry, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey) {
         low.set_to_place(&columns.shape, row.digits(), false);
         high.set_to_place(&columns.shape, row.digits(), true);
     }

@@ -12,42 +12,42 @@ use crate::pg::relation;
 use crate::values::keys::Keyed;
 
 /// A key space whose entries a build can sort.
-pub(super) trait Sorted: Keyed + Filed {
+pub(super) trait Sortable: Keyed + Filed {
     /// What sorts them.
     type Sorter: Sort<Self>;
 }
 
-impl Sorted for u32 {
+impl Sortable for u32 {
     type Sorter = Sorter<u32>;
 }
 
-impl Sorted for u64 {
+impl Sortable for u64 {
     type Sorter = Sorter<u64>;
 }
 
-impl Sorted for u128 {
+impl Sortable for u128 {
     type Sorter = Sorter<u128>;
 }
 
-impl Sorted for Bytes {
+impl Sortable for Bytes {
     type Sorter = BytesSorter;
 }
 
 /// What is built, and of what.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct BuildTarget {
     pub heap: Relation,
     pub rel: Relation,
     pub info: *mut IndexInfo,
 }
 
 /// What the heap scan's callback is given.
-pub(super) struct Collector<K: Sorted> {
+pub(super) struct Collector<K: Sortable> {
     pub columns: K::Columns,
     pub sorter: K::Sorter,
 }
 
-impl<K: Sorted> Collector<K> {
+impl<K: Sortable> Collector<K> {
     /// One that keeps to `memory` bytes.
     ///
     /// # Safety
@@ -61,8 +61,8 @@ impl<K: Sorted> Collector<K> {
     ///
     /// # Safety
     /// As `ambuild` is called; the constructor's memory context is current. May raise, and runs user code.
-    pub(super) unsafe fn scan(&mut self, target: Target, share: Option<TableScanDesc>, progress: bool) -> Scanned {
-        let Target { heap, rel, info } = target;
+    pub(super) unsafe fn scan(&mut self, target: BuildTarget, share: Option<TableScanDesc>, progress: bool) -> Scanned {
+        let BuildTarget { heap, rel, info } = target;
         // SAFETY: by this function's contract; the callback is given the collector it expects.
         let heap_tuples = unsafe {
             let state = (&raw mut *self).cast();
@@ -82,7 +82,7 @@ pub(super) struct Scanned {
 /// Adds one heap tuple's entry. One that is there only for old snapshots is marked dead until the entry is loaded: it
 /// does not count as a duplicate.
 #[pg_guard]
-unsafe extern "C-unwind" fn collect<K: Sorted>(
+unsafe extern "C-unwind" fn collect<K: Sortable>(
     rel: Relation,
     tid: pg_sys::ItemPointer,
     values: *mut Datum,

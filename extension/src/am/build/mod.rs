@@ -10,7 +10,7 @@ use pgrx::{PgLogLevel, pg_guard};
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 use self::bulk::Bulk as WholeFile;
-use self::collector::{Collector, Scanned, Sorted, Target};
+use self::collector::{BuildTarget, Collector, Scanned, Sortable};
 use self::new_index::{meta, new_index, new_loader};
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 use self::pages::Buffered as WholeFile;
@@ -55,7 +55,7 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
         if (*info).ii_Unique && !ffi::ReindexIsProcessingIndex((*rel).rd_id) {
             announce_unique(heap, rel);
         }
-        let target = Target { heap, rel, info };
+        let target = BuildTarget { heap, rel, info };
         let scanned = with_keys!(index.kind, K => build::<K>(target, index));
         let result: *mut IndexBuildResult = ffi::palloc0(size_of::<IndexBuildResult>()).cast();
         (*result).heap_tuples = scanned.heap_tuples;
@@ -111,7 +111,7 @@ unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
 }
 
 /// Scans, sorts, loads.
-unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
+unsafe fn build<K: Sortable>(target: BuildTarget, index: Index) -> Scanned {
     // SAFETY: as `ambuild`. The collector lives in this frame and owns no destructor.
     unsafe {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
@@ -138,7 +138,7 @@ unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
 }
 
 /// Loads the collected entries in order.
-unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, collector: &mut Collector<K>) {
+unsafe fn load<K: Sortable>(BuildTarget { heap, rel, info }: BuildTarget, index: &Index, collector: &mut Collector<K>) {
     // SAFETY: as `build`.
     unsafe {
         let (geometry, columns) = (&index.geometry, &collector.columns);

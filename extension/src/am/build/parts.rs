@@ -10,7 +10,7 @@ use fpbtree_engine::page::{Entry, PageMut};
 use fpbtree_engine::tree::load::{LeafWriter, Pages, PartPages};
 use pgrx::pg_sys::{self, BufFile, ForkNumber::MAIN_FORKNUM, Relation};
 
-use super::collector::{Collector, Sorted, Target};
+use super::collector::{BuildTarget, Collector, Sortable};
 use super::new_index::{meta, new_loader};
 use super::pages::{AT_ONCE, Buffered, Piece, log, put_page, take_blocks};
 use super::progress::{REPORTED, report_loaded};
@@ -41,7 +41,12 @@ const FIRST_LEAF: Block = ROOT + 1;
 ///
 /// # Safety
 /// As `ambuild` is called. May raise.
-pub(super) unsafe fn load<K: Sorted>(team: &Team, target: Target, entries: u64, collector: &mut Collector<K>) -> bool {
+pub(super) unsafe fn load<K: Sortable>(
+    team: &Team,
+    target: BuildTarget,
+    entries: u64,
+    collector: &mut Collector<K>,
+) -> bool {
     let most = team.most_parts().min((entries / WORTH) as usize);
     if most < 2 {
         return false;
@@ -69,7 +74,12 @@ pub(super) unsafe fn load<K: Sorted>(team: &Team, target: Target, entries: u64, 
 }
 
 /// Chooses at most so many parts. Returns how many there are.
-unsafe fn divide<K: Sorted>(work: &Workplace, target: Target, most: usize, collector: &mut Collector<K>) -> usize {
+unsafe fn divide<K: Sortable>(
+    work: &Workplace,
+    target: BuildTarget,
+    most: usize,
+    collector: &mut Collector<K>,
+) -> usize {
     // SAFETY: as `load`.
     unsafe {
         let order = K::order(&collector.columns);
@@ -96,7 +106,7 @@ fn first_leaf(part: usize) -> Block {
 ///
 /// # Safety
 /// In a worker that has left its entries. May raise.
-pub(super) unsafe fn help<K: Sorted>(work: &Workplace, target: Target, room: usize) {
+pub(super) unsafe fn help<K: Sortable>(work: &Workplace, target: BuildTarget, room: usize) {
     // SAFETY: by this function's contract.
     unsafe {
         if work.is_divided() {
@@ -110,7 +120,7 @@ pub(super) unsafe fn help<K: Sorted>(work: &Workplace, target: Target, room: usi
 }
 
 /// Loads one part after another until none is left.
-unsafe fn load_parts<K: Sorted>(work: &Workplace, target: Target, collector: &mut Collector<K>, progress: bool) {
+unsafe fn load_parts<K: Sortable>(work: &Workplace, target: BuildTarget, collector: &mut Collector<K>, progress: bool) {
     // SAFETY: as `load`; whoever takes a part is alone with it.
     unsafe {
         let shared = &*work.shared;
@@ -133,7 +143,7 @@ unsafe fn load_parts<K: Sorted>(work: &Workplace, target: Target, collector: &mu
 /// A part that was taken.
 struct PartOf<'w> {
     work: &'w Workplace,
-    target: Target,
+    target: BuildTarget,
     number: usize,
     parts: usize,
     progress: bool,
@@ -141,7 +151,7 @@ struct PartOf<'w> {
 
 impl PartOf<'_> {
     /// Where the part begins, and where the next one does.
-    unsafe fn ends<K: Sorted>(&self, from: &mut K::OwnedKey, to: &mut K::OwnedKey, order: K::Order<'_>) {
+    unsafe fn ends<K: Sortable>(&self, from: &mut K::OwnedKey, to: &mut K::OwnedKey, order: K::Order<'_>) {
         K::copy(from, K::first());
         K::copy(to, K::last());
         // SAFETY: the file has a downlink for each part but the first.
@@ -167,8 +177,8 @@ impl PartOf<'_> {
     }
 
     /// Loads the part's entries. Whether one of them may not be there: the first one is left in a file.
-    unsafe fn load<K: Sorted>(&self, collector: &mut Collector<K>) -> bool {
-        let Target { rel, info, .. } = self.target;
+    unsafe fn load<K: Sortable>(&self, collector: &mut Collector<K>) -> bool {
+        let BuildTarget { rel, info, .. } = self.target;
         // SAFETY: as `load_parts`.
         unsafe {
             let shared = &*self.work.shared;
@@ -227,7 +237,7 @@ unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
 }
 
 /// What writes leaves, in the current memory context.
-unsafe fn new_leaves<K: Sorted>(fill: usize, low: &K::OwnedKey, block: Block) -> &'static mut LeafWriter<K> {
+unsafe fn new_leaves<K: Sortable>(fill: usize, low: &K::OwnedKey, block: Block) -> &'static mut LeafWriter<K> {
     // SAFETY: new memory of the right size.
     unsafe {
         let memory = &mut *allocate::<MaybeUninit<LeafWriter<K>>>(pg_sys::CurrentMemoryContext, 1, false);
@@ -283,7 +293,7 @@ impl PartWriter {
     }
 }
 
-impl<K: Sorted> PartPages<K> for PartWriter {
+impl<K: Sortable> PartPages<K> for PartWriter {
     fn take(&mut self) -> Block {
         if self.blocks.next == self.blocks.end {
             // The last piece has a leaf that is yet to be written.
@@ -314,8 +324,8 @@ impl<K: Sorted> PartPages<K> for PartWriter {
 }
 
 /// Makes one tree of all parts.
-unsafe fn join<K: Sorted>(work: &Workplace, target: Target, Collector { columns, .. }: &Collector<K>) {
-    let Target { heap, rel, .. } = target;
+unsafe fn join<K: Sortable>(work: &Workplace, target: BuildTarget, Collector { columns, .. }: &Collector<K>) {
+    let BuildTarget { heap, rel, .. } = target;
     let order = K::order(columns);
     let mut room = MaybeUninit::uninit();
     // SAFETY: as `load`; all are done.

@@ -8,8 +8,8 @@ use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
 use pgrx::pg_sys::{self, BufferUsage, IndexInfo, ParallelContext, Relation, Snapshot, WalUsage};
 
-use super::collector::{Collector, Scanned, Sorted, Target};
-use super::workplace::{LOADING, OVER, Part, Share, Shared, Workplace};
+use super::collector::{BuildTarget, Collector, Scanned, Sortable};
+use super::workplace::{LOADING, OVER, Part, Share, SharedBuild, Workplace};
 use crate::pg::errors::Name;
 use crate::pg::{errors, ffi};
 use crate::storage::index::Index;
@@ -39,8 +39,8 @@ impl Team {
     ///
     /// # Safety
     /// As `ambuild` is called. May raise.
-    pub(super) unsafe fn call(target: Target, index: &Index) -> Option<Team> {
-        let Target { heap, rel, info } = target;
+    pub(super) unsafe fn call(target: BuildTarget, index: &Index) -> Option<Team> {
+        let BuildTarget { heap, rel, info } = target;
         // SAFETY: by this function's contract.
         unsafe {
             let wanted = wanted_workers(heap, rel, info);
@@ -87,7 +87,7 @@ impl Team {
             let workers = (*self.context).nworkers as usize;
             let statement = statement().to_bytes_with_nul();
             let sizes = [
-                size_of::<Shared>(),
+                size_of::<SharedBuild>(),
                 ffi::table_parallelscan_estimate(heap, self.snapshot),
                 self.participants * size_of::<Share>(),
                 self.most_parts() * size_of::<Part>(),
@@ -135,7 +135,12 @@ impl Team {
     ///
     /// # Safety
     /// As `ambuild` is called, with what was given to [`call`](Team::call). May raise, and runs user code.
-    pub(super) unsafe fn work<K: Sorted>(&self, target: Target, room: usize, collector: &mut Collector<K>) -> Scanned {
+    pub(super) unsafe fn work<K: Sortable>(
+        &self,
+        target: BuildTarget,
+        room: usize,
+        collector: &mut Collector<K>,
+    ) -> Scanned {
         // SAFETY: by this function's contract; shares are their participants' until all are done.
         unsafe {
             let own = self.participants - 1;

@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, dsm_segment, shm_toc};
 
-use super::collector::Target;
+use super::collector::BuildTarget;
 use super::parts;
 use super::workplace::Workplace;
 use crate::pg::ffi;
@@ -40,7 +40,7 @@ pub unsafe extern "C-unwind" fn fpbtree_build_main(segment: *mut dsm_segment, to
         ffi::InstrStartParallelQuery();
         let worker = pg_sys::ParallelWorkerNumber as usize;
         let room = pg_sys::maintenance_work_mem as usize * 1024 / shared.participants;
-        let target = Target { heap, rel, info };
+        let target = BuildTarget { heap, rel, info };
         with_keys!(shared.index.kind, K => {
             work.take_part::<K>(worker, target, room, false);
             parts::help::<K>(&work, target, room);

@@ -8,14 +8,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use fpbtree_engine::format::Block;
 use pgrx::pg_sys::{self, BufferUsage, ConditionVariable, Oid, ParallelTableScanDesc, SharedFileSet, WalUsage};
 
-use super::collector::{Collector, Scanned, Sorted, Target};
+use super::collector::{BuildTarget, Collector, Scanned, Sortable};
 use super::pages::Piece;
 use super::progress::{PHASE_SORT, report_phase};
 use crate::am::sort::{Files, Shelf, Sort};
 use crate::pg::ffi;
 use crate::storage::index::Index;
 
-/// What the memory of all who take part has, in the order it is asked for: [`Shared`], the parallel scan, a [`Share`] for
+/// What the memory of all who take part has, in the order it is asked for: [`SharedBuild`], the parallel scan, a [`Share`] for
 /// each of them, [`Part`]s of the index, what each worker logged and read, and the statement.
 const SHARED: u64 = 0;
 const SCAN: u64 = 1;
@@ -32,7 +32,7 @@ pub(super) const OVER: u32 = 2;
 
 /// What all who take part share.
 #[repr(C)]
-pub(super) struct Shared {
+pub(super) struct SharedBuild {
     pub table: Oid,
     pub rel: Oid,
     pub index: Index,
@@ -77,7 +77,7 @@ pub struct Part {
 /// The memory of all who take part, as one of them sees it.
 #[derive(Clone, Copy)]
 pub(super) struct Workplace {
-    pub shared: *mut Shared,
+    pub shared: *mut SharedBuild,
     pub scan: ParallelTableScanDesc,
     pub shares: *mut Share,
     pub parts: *mut Part,
@@ -114,7 +114,13 @@ impl Workplace {
     }
 
     /// Takes part: scans, sorts, and leaves the entries to the leader.
-    pub(super) unsafe fn take_part<K: Sorted>(&self, participant: usize, target: Target, room: usize, progress: bool) {
+    pub(super) unsafe fn take_part<K: Sortable>(
+        &self,
+        participant: usize,
+        target: BuildTarget,
+        room: usize,
+        progress: bool,
+    ) {
         // SAFETY: as `ambuild`; the share is this participant's until it says that it is done. The collector lives in
         // this frame and owns no destructor.
         unsafe {
@@ -134,7 +140,7 @@ impl Workplace {
     }
 
     /// Gives `sorter` all that participants have left.
-    pub(super) unsafe fn take_over<K: Sorted>(&self, sorter: &mut K::Sorter) {
+    pub(super) unsafe fn take_over<K: Sortable>(&self, sorter: &mut K::Sorter) {
         // SAFETY: shares are their participants' until all are done; those who did not come have left nothing.
         unsafe {
             for participant in 0..(*self.shared).participants {
@@ -154,7 +160,7 @@ impl Workplace {
     }
 
     /// Waits until `is_so`.
-    pub(super) unsafe fn wait(&self, is_so: impl Fn(&Shared) -> bool) {
+    pub(super) unsafe fn wait(&self, is_so: impl Fn(&SharedBuild) -> bool) {
         // SAFETY: memory of all who take part.
         unsafe {
             let shared = &*self.shared;

@@ -5,21 +5,21 @@ use fpbtree_engine::format::Block;
 use fpbtree_engine::scan::{Cursor, Matches};
 use pgrx::pg_sys::{self, Buffer, IndexScanDescData, Relation};
 
-use super::search::Searched;
+use super::conditions::Searched;
 use crate::pg::ffi;
 use crate::pg::memory::{Zeroed, zeroed_value};
 use crate::pg::relation::{self, INVALID_BUFFER};
 use crate::storage::buffers::PgStore;
-use crate::storage::prefetch::{self, Counts, LeavesAhead, MOST_DISTANCE, Window};
+use crate::storage::prefetch::{self, LeavesAhead, Lookahead, MOST_DISTANCE, PrefetchCounts};
 
 /// What a scan that has had to wait for pages looks ahead with. In the scan's memory; no destructor.
 pub(super) struct Ahead<K: Searched> {
     /// Leaves on their way.
     pub leaves: LeavesAhead<K>,
-    pub rows: Window,
-    pub counts: Counts,
+    pub rows: Lookahead,
+    pub counts: PrefetchCounts,
     /// Of all that was asked for before the scan went elsewhere.
-    pub before: Counts,
+    pub before: PrefetchCounts,
     /// How many matches the scan has returned.
     pub returned: usize,
     /// The blocks on their way, from `first` on and round, and at which numbers they will be needed.
@@ -61,7 +61,7 @@ impl<K: Searched> Ahead<K> {
             new.leaves.begin(prefetch::distance(index, prefetch::tablespace(index), false));
             new.leaves.is_shared = !scan.parallel_scan.is_null();
             let most = if heap.is_null() { 0 } else { prefetch::distance(index, prefetch::tablespace(heap), false) };
-            new.rows = Window::new(most);
+            new.rows = Lookahead::new(most);
             new.scout.store = PgStore::new(index, core::ptr::null_mut());
             new.block = relation::INVALID_BLOCK;
             new

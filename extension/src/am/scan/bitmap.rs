@@ -6,15 +6,15 @@ use fpbtree_engine::format::{Error, Tid};
 use fpbtree_engine::scan::Direction;
 use pgrx::pg_sys::{IndexScanDescData, ItemPointerData, TIDBitmap};
 
-use super::search::Searched;
-use super::state::State;
+use super::conditions::Searched;
+use super::state::ScanState;
 use crate::pg::ffi;
 use crate::pg::tid::{MOST_OFFSET, heap_tid};
 
 /// TIDs handed to a bitmap at a time.
 const BITMAP_BATCH: usize = 256;
 
-impl<K: Searched> State<K> {
+impl<K: Searched> ScanState<K> {
     /// Adds all matches to a bitmap and says how many there were.
     pub(super) unsafe fn fill_bitmap(&mut self, scan: &mut IndexScanDescData, bitmap: *mut TIDBitmap) -> i64 {
         // SAFETY: as `amgetbitmap`.
@@ -26,7 +26,7 @@ impl<K: Searched> State<K> {
                 for tids in self.matches.tids().chunks(BITMAP_BATCH) {
                     let mut items = [heap_tid(Tid::MIN); BITMAP_BATCH];
                     items.iter_mut().zip(tids).for_each(|(item, &tid)| *item = heap_tid(tid));
-                    add_to_bitmap(bitmap, &mut items[..tids.len()], K::rechecks(&self.search));
+                    add_to_bitmap(bitmap, &mut items[..tids.len()], K::rechecks(&self.conditions));
                 }
                 total += self.matches.len() as i64;
             }

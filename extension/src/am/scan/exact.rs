@@ -5,20 +5,20 @@ use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
 use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
+use super::conditions::Searched;
 use super::scan_keys::{element_type, elements, first_of_row, row_members, with_equality};
-use super::search::Searched;
 use crate::pg::memory::{self, zeroed_values};
-use crate::values::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
+use crate::values::bounds::{self, ColumnOrder, ContextList, Neighbours, interval, neighbours};
 use crate::values::keys::Keyed;
 use crate::values::tuple::{Plain, Tuple};
 
 /// What a scan of exact lanes looks for.
-pub struct ExactSearch {
+pub struct ExactConditions {
     shape: &'static KeyShape,
     selection: Selection<'static>,
     /// What row comparisons leave of the index.
-    window: Option<Window>,
-    /// Whether some condition says more than the selection and the window.
+    lane_bounds: Option<LaneBounds>,
+    /// Whether some condition says more than the selection and the lane_bounds.
     rechecks: bool,
     /// Where the scan's memory is.
     context: pg_sys::MemoryContext,
@@ -28,11 +28,11 @@ pub struct ExactSearch {
     tuple: Tuple,
 }
 
-impl<L: Lane> Wanted<L> for ExactSearch {
+impl<L: Lane> Wanted<L> for ExactConditions {
     #[inline]
     fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        let Some(window) = &self.window else { return self.selection.at_or_after(place, out) };
-        let (first, after) = window.ends();
+        let Some(lane_bounds) = &self.lane_bounds else { return self.selection.at_or_after(place, out) };
+        let (first, after) = lane_bounds.ends();
         self.selection.at_or_after(place.max(&first), out) && {
             out.after = out.after.min(after);
             out.first < out.after
@@ -40,8 +40,8 @@ impl<L: Lane> Wanted<L> for ExactSearch {
     }
 
     fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        let Some(window) = &self.window else { return self.selection.before(place, out) };
-        let (first, after) = window.ends();
+        let Some(lane_bounds) = &self.lane_bounds else { return self.selection.before(place, out) };
+        let (first, after) = lane_bounds.ends();
         self.selection.before(place.min(&after), out) && {
             out.first = out.first.max(first);
             out.first < out.after
@@ -59,13 +59,13 @@ impl<L: Lane> Wanted<L> for ExactSearch {
 
 /// The lanes from one to another, both included.
 #[derive(Clone, Copy)]
-struct Window {
+struct LaneBounds {
     low: u128,
     high: u128,
 }
 
-impl Window {
-    const ALL: Window = Window { low: 0, high: u128::MAX };
+impl LaneBounds {
+    const ALL: LaneBounds = LaneBounds { low: 0, high: u128::MAX };
 
     /// Its first key, and the key behind it.
     fn ends<L: Lane>(&self) -> (Key<L>, Key<L>) {
@@ -79,10 +79,10 @@ impl Window {
 macro_rules! searched {
     ($($lane:ident)*) => {$(
         impl Searched for $lane {
-            type Search = ExactSearch;
+            type Conditions = ExactConditions;
 
             unsafe fn begin(
-                search: *mut ExactSearch,
+                conditions: *mut ExactConditions,
                 shape: &'static KeyShape,
                 context: pg_sys::MemoryContext,
             ) {
@@ -90,10 +90,10 @@ macro_rules! searched {
                 // SAFETY: by this function's contract.
                 unsafe {
                     let tuple = Tuple::new(context);
-                    search.write(ExactSearch {
+                    conditions.write(ExactConditions {
                         shape,
                         selection,
-                        window: None,
+                        lane_bounds: None,
                         rechecks: false,
                         context,
                         arrays: core::ptr::null_mut(),
@@ -103,52 +103,52 @@ macro_rules! searched {
                 }
             }
 
-            unsafe fn select(search: &mut ExactSearch, rel: Relation, keys: &[ScanKeyData]) {
-                search.selection.clear();
-                (search.window, search.rechecks) = (None, false);
+            unsafe fn select(conditions: &mut ExactConditions, rel: Relation, keys: &[ScanKeyData]) {
+                conditions.selection.clear();
+                (conditions.lane_bounds, conditions.rechecks) = (None, false);
                 // SAFETY: by this function's contract.
                 unsafe {
-                    if !search.arrays.is_null() {
-                        pg_sys::MemoryContextReset(search.arrays);
+                    if !conditions.arrays.is_null() {
+                        pg_sys::MemoryContextReset(conditions.arrays);
                     }
                     for key in keys {
-                        search.add_key(rel, key);
+                        conditions.add_key(rel, key);
                     }
                 }
             }
 
-            fn want_tuples(_search: &mut ExactSearch, _wanted: bool) {}
+            fn want_tuples(_conditions: &mut ExactConditions, _wanted: bool) {}
 
             #[inline(always)]
-            fn rechecks(search: &ExactSearch) -> bool {
-                search.rechecks
+            fn rechecks(conditions: &ExactConditions) -> bool {
+                conditions.rechecks
             }
 
             #[inline(always)]
             unsafe fn form_unguarded(
-                search: &mut ExactSearch,
+                conditions: &mut ExactConditions,
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
-                search.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tid(at), &mut search.tuple)
+                conditions.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tid(at), &mut conditions.tuple)
             }
 
             #[inline]
             unsafe fn form(
-                search: &mut ExactSearch,
+                conditions: &mut ExactConditions,
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
                 // SAFETY: by this function's contract.
                 unsafe {
-                    Self::form_unguarded(search, matches, at)
-                        .or_else(|| Self::index_tuple(search.shape, &matches.entry(at), &mut search.tuple))
+                    Self::form_unguarded(conditions, matches, at)
+                        .or_else(|| Self::index_tuple(conditions.shape, &matches.entry(at), &mut conditions.tuple))
                 }
             }
 
             #[inline(always)]
-            fn one_lane(search: &ExactSearch) -> Option<u128> {
-                if search.window.is_some() || search.rechecks { None } else { search.selection.one_lane() }
+            fn one_lane(conditions: &ExactConditions) -> Option<u128> {
+                if conditions.lane_bounds.is_some() || conditions.rechecks { None } else { conditions.selection.one_lane() }
             }
 
             #[inline(always)]
@@ -156,13 +156,13 @@ macro_rules! searched {
                 matches.set_rows(Lane::from_u128(lane), rows);
             }
 
-            unsafe fn end(search: &mut ExactSearch) {
+            unsafe fn end(conditions: &mut ExactConditions) {
                 // SAFETY: by this function's contract.
                 unsafe {
-                    if !search.arrays.is_null() {
-                        pg_sys::MemoryContextDelete(search.arrays);
+                    if !conditions.arrays.is_null() {
+                        pg_sys::MemoryContextDelete(conditions.arrays);
                     }
-                    search.tuple.end();
+                    conditions.tuple.end();
                 }
             }
         }
@@ -171,7 +171,7 @@ macro_rules! searched {
 
 searched!(u32 u64 u128);
 
-impl ExactSearch {
+impl ExactConditions {
     #[inline]
     unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
         let c = key.sk_attno as usize - 1;
@@ -226,14 +226,14 @@ impl ExactSearch {
         }
     }
 
-    /// Narrows the window to where a row comparison may hold: as far as its columns are the index's leading ones, in
+    /// Narrows the lane_bounds to where a row comparison may hold: as far as its columns are the index's leading ones, in
     /// the same direction, it is a comparison of lanes.
     unsafe fn narrow(&mut self, rel: Relation, members: &[ScanKeyData]) {
         let columns = self.shape.columns();
         let strategy = with_equality(members[0].sk_strategy);
         let greater = u32::from(strategy) == pg_sys::BTGreaterEqualStrategyNumber;
         let upward = greater != columns[0].descending;
-        let mut window = self.window.unwrap_or(Window::ALL);
+        let mut lane_bounds = self.lane_bounds.unwrap_or(LaneBounds::ALL);
         let mut digits = 0;
         for (c, member) in members.iter().enumerate() {
             let known = member.sk_flags as u32 & pg_sys::SK_ISNULL == 0;
@@ -252,16 +252,16 @@ impl ExactSearch {
             let shift = self.shape.slot(c).shift;
             let lane = digits | self.shape.slot_of(c, if greater { low } else { high }) << shift;
             if upward {
-                window.low = window.low.max(lane);
+                lane_bounds.low = lane_bounds.low.max(lane);
             } else {
-                window.high = window.high.min(lane | ((1 << shift) - 1));
+                lane_bounds.high = lane_bounds.high.min(lane | ((1 << shift) - 1));
             }
             if bounds.ceil != bounds.floor {
                 break;
             }
             digits = lane;
         }
-        self.window = Some(window);
+        self.lane_bounds = Some(lane_bounds);
     }
 
     /// Makes the arrays' memory the current context; returns the one before.
@@ -285,7 +285,7 @@ impl ExactSearch {
     ) {
         // SAFETY: as `add_key`, in the arrays' memory.
         unsafe {
-            let mut ranges = List::new();
+            let mut ranges = ContextList::new();
             for moment in moments {
                 bounds::local_ranges(order, moment, |bounds| interval(strategy, bounds), &mut ranges);
             }

@@ -6,8 +6,8 @@ use fpbtree_engine::scan::Direction;
 use fpbtree_engine::store::{Mode, PageStore};
 use pgrx::pg_sys::{IndexScanDescData, SnapshotType};
 
-use super::search::Searched;
-use super::state::{Stage, State};
+use super::conditions::Searched;
+use super::state::{ScanState, Stage};
 use crate::pg::options;
 use crate::pg::relation;
 use crate::storage::hot_keys;
@@ -16,12 +16,12 @@ use crate::storage::hot_keys;
 const WORTH_OF_ROWS: i32 = 4;
 const WORTH_OF_A_LEAF: i32 = 2;
 
-impl<K: Searched> State<K> {
+impl<K: Searched> ScanState<K> {
     /// At a rescan: has fetched what the scan is likely to ask for first.
     #[inline]
     pub(super) fn prefetch_hot(&self) {
         if let (true, Some(Some(owner)), Some(cache)) = (self.hot.is_asked, self.hot.owner, hot_keys::cache())
-            && let Some(lane) = K::one_lane(&self.search)
+            && let Some(lane) = K::one_lane(&self.conditions)
         {
             cache.prefetch(HotKey { owner, lane });
         }
@@ -35,7 +35,7 @@ impl<K: Searched> State<K> {
         if self.cursor.direction() != Direction::Forward {
             return false;
         }
-        let Some(lane) = K::one_lane(&self.search) else { return false };
+        let Some(lane) = K::one_lane(&self.conditions) else { return false };
         // SAFETY: as `amgettuple`.
         let Some(owner) = (unsafe { self.hot_owner(scan) }) else { return false };
         let key = HotKey { owner, lane };

@@ -5,8 +5,8 @@ use fpbtree_engine::format::Block;
 use fpbtree_engine::simd;
 use pgrx::pg_sys::{self, Buffer, IndexScanDescData};
 
-use super::search::Searched;
-use super::state::{PAGE_AHEAD, State};
+use super::conditions::Searched;
+use super::state::{PAGE_AHEAD, ScanState};
 use crate::pg::relation;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::tid::MOST_OFFSET;
@@ -17,7 +17,7 @@ const TUPLE_AHEAD: usize = 4;
 /// Blocks of a table that may be in the processor's caches as a whole.
 const FEW_BLOCKS: Block = 128;
 
-impl<K: Searched> State<K> {
+impl<K: Searched> ScanState<K> {
     /// Before the server looks at a match's row: fetches what it will need for the next ones. Only for rows that it will
     /// look at, and as it would find them: a page that is not in shared buffers is asked for.
     #[inline]

@@ -2,12 +2,12 @@
 
 use fpbtree_engine::store::PageStore;
 
-use super::search::Searched;
-use super::state::State;
+use super::conditions::Searched;
+use super::state::ScanState;
 use crate::pg::memory::zeroed_value;
 use crate::pg::relation::INVALID_BUFFER;
 
-impl<K: Searched> State<K> {
+impl<K: Searched> ScanState<K> {
     /// Copies the page's matches away, for the mark that is in it.
     pub(super) unsafe fn keep_marked(&mut self) {
         // SAFETY: the copy lives as long as the state.

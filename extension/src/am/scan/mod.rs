@@ -8,8 +8,8 @@ use fpbtree_engine::scan::Direction;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, IndexScanDesc, Relation, ScanDirection, ScanKey, TIDBitmap};
 
-use self::search::Searched;
-use self::state::State;
+use self::conditions::Searched;
+use self::state::ScanState;
 use crate::pg::{ffi, memory};
 use crate::storage::index::Index;
 #[cfg(feature = "pg18")]
@@ -20,6 +20,7 @@ use crate::values::keys::with_keys;
 mod ahead;
 mod bitmap;
 mod bytes;
+mod conditions;
 mod exact;
 mod hot;
 mod lines;
@@ -27,7 +28,6 @@ mod marks;
 pub mod parallel;
 mod rows;
 mod scan_keys;
-mod search;
 mod state;
 mod steps;
 
@@ -36,7 +36,7 @@ macro_rules! with_state {
     ($scan:expr, $state:ident => $run:expr) => {
         // The kind comes first in every state.
         with_keys!(*(*$scan).opaque.cast::<LaneKind>(), K => {
-            let $state = &mut *(*$scan).opaque.cast::<State<K>>();
+            let $state = &mut *(*$scan).opaque.cast::<ScanState<K>>();
             $run
         })
     };
@@ -82,7 +82,7 @@ pub unsafe extern "C-unwind" fn amrescan(
             state.unmark();
             state.stop_looking_ahead();
             state.positioned = false;
-            K::select(&mut state.search, (*scan).indexRelation, scan_keys::of(&*scan));
+            K::select(&mut state.conditions, (*scan).indexRelation, scan_keys::of(&*scan));
             state.prefetch_hot();
         });
     }
@@ -97,7 +97,7 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
             state.leave_page();
             state.unmark();
             state.stop_looking_ahead();
-            K::end(&mut state.search);
+            K::end(&mut state.conditions);
             memory::free(state.mark.copy);
             memory::free(state.ahead);
         });
@@ -135,7 +135,7 @@ pub unsafe extern "C-unwind" fn amgetbitmap(scan: IndexScanDesc, bitmap: *mut TI
 /// # Safety
 /// A scan of ours. May raise.
 #[cfg(feature = "pg18")]
-pub unsafe fn counts(scan: IndexScanDesc) -> prefetch::Counts {
+pub unsafe fn counts(scan: IndexScanDesc) -> prefetch::PrefetchCounts {
     // SAFETY: by this function's contract.
     unsafe { with_state!(scan, state => state.counts()) }
 }

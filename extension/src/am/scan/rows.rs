@@ -7,19 +7,19 @@ use fpbtree_engine::store::PageStore;
 use pgrx::pg_sys::IndexScanDescData;
 
 use super::ahead::Ahead;
-use super::search::Searched;
-use super::state::State;
+use super::conditions::Searched;
+use super::state::ScanState;
 use crate::pg::relation;
 use crate::storage::prefetch;
 #[cfg(feature = "pg18")]
-use crate::storage::prefetch::Counts;
+use crate::storage::prefetch::PrefetchCounts;
 use crate::storage::tree::tree;
 
 /// Leaves the scout reads, and matches it looks at, while the scan returns one match.
 const MOST_PAGES: usize = 4;
 const MOST_MATCHES: usize = 256;
 
-impl<K: Searched> State<K> {
+impl<K: Searched> ScanState<K> {
     /// What the scan looks ahead with, made when it is first needed.
     unsafe fn ahead(&mut self, scan: &IndexScanDescData) -> &'static mut Ahead<K> {
         // SAFETY: it lives as long as the state, and nobody else holds it.
@@ -43,11 +43,11 @@ impl<K: Searched> State<K> {
 
     /// What was asked for ahead so far.
     #[cfg(feature = "pg18")]
-    pub(super) unsafe fn counts(&mut self) -> Counts {
+    pub(super) unsafe fn counts(&mut self) -> PrefetchCounts {
         // SAFETY: as above.
         unsafe {
             self.stop_looking_ahead();
-            self.ahead.as_ref().map_or(Counts::default(), |ahead| ahead.before)
+            self.ahead.as_ref().map_or(PrefetchCounts::default(), |ahead| ahead.before)
         }
     }
 
@@ -70,7 +70,7 @@ impl<K: Searched> State<K> {
             let (direction, place) = (self.cursor.direction(), self.cursor.bound());
             let counts = &mut ahead.counts;
             let index = scan.indexRelation;
-            ahead.leaves.visit(block, missed && !is_first, tree, &self.search, direction, place, index, counts);
+            ahead.leaves.visit(block, missed && !is_first, tree, &self.conditions, direction, place, index, counts);
         }
     }
 
@@ -152,7 +152,7 @@ impl<K: Searched> State<K> {
         }
         let before = prefetch::misses();
         let tree = tree::<K>(&scout.store, &self.index, &self.columns);
-        let rows = RowsOf(&self.search);
+        let rows = RowsOf(&self.conditions);
         let read = scout.cursor.read_page(tree, &rows, scan.ignore_killed_tuples, &mut scout.matches);
         let pin = self.store.expect(read);
         let missed = prefetch::misses() != before;

@@ -8,7 +8,7 @@ use fpbtree_engine::scan::{Cursor, Direction, Matches};
 use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
 
 use super::ahead::Ahead;
-use super::search::Searched;
+use super::conditions::Searched;
 use crate::pg::memory::zeroed_value;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::storage::buffers::PgStore;
@@ -19,7 +19,7 @@ pub(super) const PAGE_AHEAD: usize = 8;
 
 /// A scan's own state, in the memory context it was begun in (I11). No destructor.
 #[repr(C)]
-pub(super) struct State<K: Searched> {
+pub(super) struct ScanState<K: Searched> {
     /// First, so that a state can be told by it.
     pub kind: LaneKind,
     /// Blocks the table is known to have; it only grows while the scan goes on.
@@ -30,7 +30,7 @@ pub(super) struct State<K: Searched> {
     pub columns: K::Columns,
     pub store: PgStore,
     /// What is looked for; it borrows from `columns`.
-    pub search: K::Search,
+    pub conditions: K::Conditions,
     pub cursor: Cursor<K>,
     /// How often the server had had to read a page when the scan last looked, to notice that a row's block was not there.
     pub misses: i64,
@@ -41,9 +41,9 @@ pub(super) struct State<K: Searched> {
     /// Null until something has to be read.
     pub ahead: *mut Ahead<K>,
     /// Rows that are in memory.
-    pub lines: Lines,
+    pub lines: HeapLines,
     /// Rows of hot keys.
-    pub hot: Hot,
+    pub hot: HotLookup,
     /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
     pub positioned: bool,
     pub at: usize,
@@ -53,12 +53,12 @@ pub(super) struct State<K: Searched> {
     /// Matches that the server said are dead to everyone: where their flags are.
     pub killed: [u16; MAX_PAGE_ENTRIES],
     pub killed_count: usize,
-    pub mark: Mark<K>,
+    pub mark: MarkedPlace<K>,
     pub matches: Matches<K>,
 }
 
 /// A place to come back to.
-pub(super) struct Mark<K: Searched> {
+pub(super) struct MarkedPlace<K: Searched> {
     /// Whether there is one.
     pub set: bool,
     /// Whether it is in the page that the scan is at, or in the copy.
@@ -72,22 +72,22 @@ pub(super) struct Mark<K: Searched> {
 }
 
 /// The pages of coming rows.
-pub(super) struct Lines {
+pub(super) struct HeapLines {
     /// Whether they are looked up; unknown until the scan has come to some rows.
     pub are_fetched: Option<bool>,
     /// Where those looked up last are, by the number of the match and round.
     pub buffers: [Buffer; 2 * PAGE_AHEAD],
 }
 
-impl Lines {
+impl HeapLines {
     /// None, and nothing is known.
-    fn new() -> Lines {
-        Lines { are_fetched: None, buffers: [INVALID_BUFFER; 2 * PAGE_AHEAD] }
+    fn new() -> HeapLines {
+        HeapLines { are_fetched: None, buffers: [INVALID_BUFFER; 2 * PAGE_AHEAD] }
     }
 }
 
 /// What a scan has to do with the cache of hot keys.
-pub(super) struct Hot {
+pub(super) struct HotLookup {
     /// What the index is known by there, or that the scan may not use it. Unknown until it would.
     pub owner: Option<Option<u64>>,
     /// Whether the cache was asked last time.
@@ -108,10 +108,10 @@ pub(super) enum Stage {
     Lookup(HotKey),
 }
 
-impl Hot {
+impl HotLookup {
     /// Nothing yet.
-    fn new() -> Hot {
-        Hot { owner: None, is_asked: false, stage: Stage::None }
+    fn new() -> HotLookup {
+        HotLookup { owner: None, is_asked: false, stage: Stage::None }
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
     // SAFETY: zeroed memory is matches, cursors and buffers; every other field is written before the state is used.
     unsafe {
         let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
-        let state = zeroed_value::<MaybeUninit<State<K>>>(context).as_mut_ptr();
+        let state = zeroed_value::<MaybeUninit<ScanState<K>>>(context).as_mut_ptr();
         (&raw mut (*state).context).write(context);
         (&raw mut (*state).kind).write(index.kind);
         (&raw mut (*state).index).write(index);
@@ -131,9 +131,9 @@ pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
-        (&raw mut (*state).lines).write(Lines::new());
-        (&raw mut (*state).hot).write(Hot::new());
-        K::begin(&raw mut (*state).search, columns, context);
+        (&raw mut (*state).lines).write(HeapLines::new());
+        (&raw mut (*state).hot).write(HotLookup::new());
+        K::begin(&raw mut (*state).conditions, columns, context);
         (*state).cursor.restart(Direction::Forward);
         (*state).mark.cursor.restart(Direction::Forward);
         (*scan).opaque = state.cast();

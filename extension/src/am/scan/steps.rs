@@ -7,16 +7,16 @@ use fpbtree_engine::scan::{self, Direction};
 use fpbtree_engine::store::PageStore;
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, IndexScanDescData, SnapshotType};
 
-use super::parallel::{Shared, Turn};
-use super::search::Searched;
-use super::state::State;
+use super::conditions::Searched;
+use super::parallel::{SharedScan, Turn};
+use super::state::ScanState;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::tid::heap_tid;
 use crate::pg::{ffi, relation};
 use crate::storage::prefetch;
 use crate::storage::tree::tree;
 
-impl<K: Searched> State<K> {
+impl<K: Searched> ScanState<K> {
     /// Steps to the next match if it is in the same page and nothing else is to be done; `false` changes nothing.
     #[inline]
     pub(super) unsafe fn next_in_page(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
@@ -30,7 +30,7 @@ impl<K: Searched> State<K> {
         }
         if scan.xs_want_itup {
             // SAFETY: as `amgettuple`.
-            let formed = unsafe { K::form_unguarded(&mut self.search, &self.matches, next) };
+            let formed = unsafe { K::form_unguarded(&mut self.conditions, &self.matches, next) };
             let Some(tuple) = formed else { return false };
             scan.xs_itup = tuple;
         } else {
@@ -39,7 +39,7 @@ impl<K: Searched> State<K> {
         }
         self.at = next;
         scan.xs_heaptid = heap_tid(tid);
-        scan.xs_recheck = K::rechecks(&self.search);
+        scan.xs_recheck = K::rechecks(&self.conditions);
         true
     }
 
@@ -60,10 +60,10 @@ impl<K: Searched> State<K> {
                 self.check_heap_block(scan, tid.block());
             }
             scan.xs_heaptid = heap_tid(tid);
-            scan.xs_recheck = K::rechecks(&self.search);
+            scan.xs_recheck = K::rechecks(&self.conditions);
             if scan.xs_want_itup {
                 let corrupt = Error::Corrupt { block: self.block, what: "entry's key is damaged" };
-                let formed = K::form(&mut self.search, &self.matches, self.at);
+                let formed = K::form(&mut self.conditions, &self.matches, self.at);
                 scan.xs_itup = self.store.expect(formed.ok_or(corrupt));
             }
             if (missed || self.looks_ahead) && direction == self.cursor.direction() {
@@ -141,7 +141,7 @@ impl<K: Searched> State<K> {
                 count_scan(scan);
             }
             self.store.set_snapshot(scan.xs_snapshot);
-            K::want_tuples(&mut self.search, scan.xs_want_itup);
+            K::want_tuples(&mut self.conditions, scan.xs_want_itup);
             self.cursor.restart(direction);
             self.has_read = false;
         }
@@ -153,7 +153,7 @@ impl<K: Searched> State<K> {
         unsafe {
             self.leave_page();
             let misses = prefetch::misses();
-            let read = match Shared::of(scan) {
+            let read = match SharedScan::of(scan) {
                 Some(shared) => self.read_on_with(shared, scan),
                 None => self.read_on(scan),
             };
@@ -177,13 +177,13 @@ impl<K: Searched> State<K> {
     #[inline]
     unsafe fn read_on(&mut self, scan: &IndexScanDescData) -> Option<Buffer> {
         let tree = tree::<K>(&self.store, &self.index, &self.columns);
-        let read = self.cursor.read_page(tree, &self.search, scan.ignore_killed_tuples, &mut self.matches);
+        let read = self.cursor.read_page(tree, &self.conditions, scan.ignore_killed_tuples, &mut self.matches);
         self.store.expect(read)
     }
 
     /// The same for the next page that no process of the parallel scan has read. The server never turns such a scan round,
     /// nor marks a place in it.
-    unsafe fn read_on_with(&mut self, shared: &Shared, scan: &mut IndexScanDescData) -> Option<Buffer> {
+    unsafe fn read_on_with(&mut self, shared: &SharedScan, scan: &mut IndexScanDescData) -> Option<Buffer> {
         // SAFETY: as `amgettuple`; nothing is locked.
         unsafe {
             match shared.take(&mut self.cursor) {

@@ -12,18 +12,18 @@ pub(super) unsafe fn put<const N: usize, const M: usize>(
     ty: ColumnType,
     value: Datum,
     key: &mut Buffer<N>,
-    rest: &mut Buffer<M>,
+    carried: &mut Buffer<M>,
 ) {
     // SAFETY: a value of the type, by the caller's contract.
     let (field, negative) = ty.encode(unsafe { column::image(ty, value) });
     shape.put_field(field, key);
     if has_two_images(ty, field) {
-        rest.put_byte(negative.into());
+        carried.put_byte(negative.into());
     }
 }
 
-pub(super) unsafe fn get(ty: ColumnType, field: u128, rest: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
-    let negative = has_two_images(ty, field) && *rest.split_off_first()? != 0;
+pub(super) unsafe fn get(ty: ColumnType, field: u128, carried: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
+    let negative = has_two_images(ty, field) && *carried.split_off_first()? != 0;
     let field = Some(field).filter(|field| *field <= last_field(ty))?;
     // SAFETY: may raise, as the caller allows.
     unsafe { tuple.put_exact(ty, ty.decode(field, negative)) }

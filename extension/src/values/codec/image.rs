@@ -13,15 +13,15 @@ use crate::values::varlena::{HEADER, MOST_SHORT, bytes_header, short_header, wit
 
 /// Where a value is put whose alignment does not let it be read in place.
 #[repr(align(8))]
-pub struct Scratch([MaybeUninit<u8>; Scratch::SIZE]);
+pub struct DatumBuffer([MaybeUninit<u8>; DatumBuffer::SIZE]);
 
-impl Scratch {
+impl DatumBuffer {
     /// As much as a key can have.
     const SIZE: usize = 2048;
 
     /// Room for a value.
-    pub const fn new() -> Scratch {
-        Scratch([MaybeUninit::uninit(); Self::SIZE])
+    pub const fn new() -> DatumBuffer {
+        DatumBuffer([MaybeUninit::uninit(); Self::SIZE])
     }
 }
 
@@ -113,7 +113,7 @@ impl Image {
 
     /// The value stored so, in place or in `scratch`.
     #[inline]
-    pub(super) fn datum(self, stored: &[u8], scratch: &mut Scratch) -> Option<Datum> {
+    pub(super) fn datum(self, stored: &[u8], scratch: &mut DatumBuffer) -> Option<Datum> {
         let seen = self.seen(stored)?;
         if self.by_value {
             return by_value(seen);

@@ -19,7 +19,7 @@ pub(super) unsafe fn put<const N: usize, const M: usize>(
     shape: &DigitShape,
     value: Datum,
     key: &mut Buffer<N>,
-    rest: &mut Buffer<M>,
+    carried: &mut Buffer<M>,
 ) {
     // SAFETY: a value of the type, by the caller's contract.
     let (time, days, months) = unsafe {
@@ -28,13 +28,13 @@ pub(super) unsafe fn put<const N: usize, const M: usize>(
         (stored.cast::<i64>().read_unaligned(), word(8), word(12))
     };
     shape.put_field((span(time, days, months) + BIAS) as u128, key);
-    put_count(folded(days), rest);
-    put_count(folded(months), rest);
+    put_count(folded(days), carried);
+    put_count(folded(months), carried);
 }
 
-pub(super) fn get(field: u128, rest: &mut &[u8]) -> Option<[u8; 16]> {
-    let days = unfolded(take_count(rest)?);
-    let months = unfolded(take_count(rest)?);
+pub(super) fn get(field: u128, carried: &mut &[u8]) -> Option<[u8; 16]> {
+    let days = unfolded(take_count(carried)?);
+    let months = unfolded(take_count(carried)?);
     let time = i64::try_from(field as i128 - BIAS - span(0, days, months)).ok()?;
     let mut value = [0; 16];
     value[..8].copy_from_slice(&time.to_le_bytes());

@@ -28,7 +28,7 @@ pub(super) fn put<const N: usize, const M: usize>(
     shape: &DigitShape,
     stored: &[u8],
     key: &mut Buffer<N>,
-    rest: &mut Buffer<M>,
+    carried: &mut Buffer<M>,
 ) {
     let (words, _) = stored.as_chunks::<2>();
     let [header, words @ ..] = words else { return };
@@ -45,7 +45,7 @@ pub(super) fn put<const N: usize, const M: usize>(
         (_, []) => return,
     };
     shape.put_numeric(Decimal { class, weight }, digits, key);
-    put_count(scale.into(), rest);
+    put_count(scale.into(), carried);
 }
 
 fn sign(bit: u16) -> DecimalClass {
@@ -69,7 +69,7 @@ pub(super) fn most(key: &[u8]) -> usize {
     LONG_START + key.len()
 }
 
-pub(super) fn get(shape: &DigitShape, key: &mut &[u8], rest: &mut &[u8], out: &mut [u8]) -> Option<usize> {
+pub(super) fn get(shape: &DigitShape, key: &mut &[u8], carried: &mut &[u8], out: &mut [u8]) -> Option<usize> {
     let (decimal, count) = shape.take_numeric(key, out[SHORT_START..].as_chunks_mut::<2>().0)?;
     let end = SHORT_START + 2 * count;
     let word = |out: &mut [u8], at: usize, word: u16| out[at..at + 2].copy_from_slice(&word.to_le_bytes());
@@ -84,7 +84,7 @@ pub(super) fn get(shape: &DigitShape, key: &mut &[u8], rest: &mut &[u8], out: &m
         word(out, 0, header);
         return Some(end);
     }
-    let scale = u16::try_from(take_count(rest)?).ok().filter(|scale| *scale <= LONG_SCALE)?;
+    let scale = u16::try_from(take_count(carried)?).ok().filter(|scale| *scale <= LONG_SCALE)?;
     if scale < SHORT_SCALES && SHORT_WEIGHTS.contains(&decimal.weight) {
         let sign = if negative { SHORT_NEGATIVE } else { 0 };
         word(out, 0, SHORT | sign | scale << SHORT_SCALE_SHIFT | decimal.weight as u16 & SHORT_WEIGHT);

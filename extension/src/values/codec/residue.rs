@@ -3,19 +3,19 @@
 use fpbtree_engine::keys::digits::Buffer;
 
 /// Puts a number, seven bits a byte.
-pub(super) fn put_count<const M: usize>(mut count: u32, rest: &mut Buffer<M>) {
+pub(super) fn put_count<const M: usize>(mut count: u32, carried: &mut Buffer<M>) {
     while count >= 0x80 {
-        rest.put_byte(count as u8 | 0x80);
+        carried.put_byte(count as u8 | 0x80);
         count >>= 7;
     }
-    rest.put_byte(count as u8);
+    carried.put_byte(count as u8);
 }
 
 /// Takes a number that [`put_count`] put.
-pub(super) fn take_count(rest: &mut &[u8]) -> Option<u32> {
+pub(super) fn take_count(carried: &mut &[u8]) -> Option<u32> {
     let mut count = 0u64;
     for shift in (0..35).step_by(7) {
-        let byte = *rest.split_off_first()?;
+        let byte = *carried.split_off_first()?;
         count |= u64::from(byte & 0x7F) << shift;
         if byte < 0x80 {
             return count.try_into().ok();

@@ -13,29 +13,29 @@ unsafe impl<K: Searched> Zeroed for Matches<K> {}
 /// What a scan looks for and how it gives values back, for the keys of one kind of index.
 pub(super) trait Searched: Keyed {
     /// It lives in the scan's state, which does not move, and owns no destructor.
-    type Search: Wanted<Self>;
+    type Conditions: Wanted<Self>;
 
-    /// Begins, with `search` not written yet and `columns` in the state for good.
+    /// Begins, with `conditions` not written yet and `columns` in the state for good.
     ///
     /// # Safety
     /// What is allocated lives in `context`. May raise.
-    unsafe fn begin(search: *mut Self::Search, columns: &'static Self::Columns, context: pg_sys::MemoryContext);
+    unsafe fn begin(conditions: *mut Self::Conditions, columns: &'static Self::Columns, context: pg_sys::MemoryContext);
 
     /// Reads the scan keys.
     ///
     /// # Safety
     /// The server's keys for this index. May raise.
-    unsafe fn select(search: &mut Self::Search, rel: Relation, keys: &[ScanKeyData]);
+    unsafe fn select(conditions: &mut Self::Conditions, rel: Relation, keys: &[ScanKeyData]);
 
     /// Says whether index tuples will be asked for.
-    fn want_tuples(search: &mut Self::Search, wanted: bool);
+    fn want_tuples(conditions: &mut Self::Conditions, wanted: bool);
 
     /// Whether the executor has to look at a match's conditions again.
-    fn rechecks(search: &Self::Search) -> bool;
+    fn rechecks(conditions: &Self::Conditions) -> bool;
 
     /// The lane that every match has, and whatever has it matches; if there is such a one.
     #[inline(always)]
-    fn one_lane(_search: &Self::Search) -> Option<u128> {
+    fn one_lane(_conditions: &Self::Conditions) -> Option<u128> {
         None
     }
 
@@ -48,7 +48,7 @@ pub(super) trait Searched: Keyed {
     /// # Safety
     /// The match exists. May raise when out of memory.
     unsafe fn form_unguarded(
-        search: &mut Self::Search,
+        conditions: &mut Self::Conditions,
         matches: &Matches<Self>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData>;
@@ -58,7 +58,7 @@ pub(super) trait Searched: Keyed {
     /// # Safety
     /// As [`form_unguarded`](Self::form_unguarded). May raise.
     unsafe fn form(
-        search: &mut Self::Search,
+        conditions: &mut Self::Conditions,
         matches: &Matches<Self>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData>;
@@ -67,5 +67,5 @@ pub(super) trait Searched: Keyed {
     ///
     /// # Safety
     /// The search is not used any more.
-    unsafe fn end(search: &mut Self::Search);
+    unsafe fn end(conditions: &mut Self::Conditions);
 }
