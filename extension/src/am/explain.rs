@@ -9,7 +9,8 @@ use pgrx::pg_sys::{
     NodeTag, PlanState,
 };
 
-use crate::am::{functions, scan};
+use crate::am::functions::opened;
+use crate::am::scan;
 use crate::pg::per_backend::PerBackend;
 
 /// The hook that was there before ours.
@@ -38,7 +39,7 @@ unsafe extern "C-unwind" fn explain(
             next(node, ancestors, relationship, plan_name, state);
         }
         let Some(scan) = scan_of(node).filter(|_| (*state).analyze) else { return };
-        if !functions::is_ours((*scan).indexRelation) {
+        if !opened::is_ours((*scan).indexRelation) {
             return;
         }
         let counts = scan::counts(scan);

@@ -1,50 +1,27 @@
 //! An index's pages in the server: shared buffers, the write-ahead log, the free space map and predicate locks.
 
-use core::cell::{Cell, UnsafeCell};
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use fpbtree_engine::cache::descents::Marks;
 use fpbtree_engine::cache::hot_keys::Stamp;
 use fpbtree_engine::format::{Block, Error, PAGE_SIZE, PageBytes, ROOT, Result};
-use fpbtree_engine::log::{Change, Horizon, MOST_BLOCKS, Ranges};
+use fpbtree_engine::log::{Change, Horizon, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
-use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot, XLogRecPtr};
+use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot};
 
-use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, options, relation};
 use crate::storage::descents::{self, Place};
 use crate::storage::index::{self, Index};
-use crate::storage::{dead, hot_keys, own_wal};
+use crate::storage::{dead, generic_wal, hot_keys, own_wal, recent_buffers};
 
 const _: () = assert!(PAGE_SIZE == pg_sys::BLCKSZ as usize);
-// Redo adds the index of a block to its record as one byte, and generic records hold no more blocks than this.
-const _: () = assert!(MOST_BLOCKS <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
-
-/// Every so many finds of a remembered buffer, the page is read the ordinary way: only that raises its usage count.
-const ORDINARY_READ_EVERY: u32 = 64;
 
 /// Pages locked at once, at most: a leaf being deleted and its neighbours, and a split on each of two levels above it.
 const MOST_LOCKED: usize = 16;
-
-/// Where a page was seen last. Any content is a safe hint; zero is "nowhere".
-#[derive(Clone, Copy)]
-struct Remembered {
-    index: u32,
-    block: Block,
-    buffer: Buffer,
-    finds: u32,
-}
-
-/// Slots for remembered pages, of all indexes together, chosen by index and block.
-const REMEMBERED: usize = 1 << 14;
-
-/// What this server process remembers of where pages are.
-static SEEN: PerBackend<UnsafeCell<[Remembered; REMEMBERED]>> = PerBackend::new(UnsafeCell::new(
-    [Remembered { index: 0, block: 0, buffer: relation::INVALID_BUFFER, finds: 0 }; REMEMBERED],
-));
 
 /// The pages of one open index. It owns nothing: the caller keeps the relation open.
 pub struct PgStore {
@@ -164,35 +141,6 @@ impl PgStore {
         block < self.blocks.get() || block < self.block_count()
     }
 
-    /// Where the page would be remembered.
-    #[inline]
-    fn slot(&self, block: Block) -> *mut Remembered {
-        let at = block.wrapping_add(self.index.wrapping_mul(0x9E37_79B1)) as usize % REMEMBERED;
-        SEEN.get().cast::<Remembered>().wrapping_add(at)
-    }
-
-    /// Pins the page where it was seen last, if it is still there.
-    #[inline]
-    fn recall(&self, block: Block) -> Option<Buffer> {
-        // SAFETY: a slot of the table, which only this thread uses; nothing here comes back to this function.
-        let slot = unsafe { &mut *self.slot(block) };
-        if (slot.index, slot.block) != (self.index, block) || slot.buffer == relation::INVALID_BUFFER {
-            return None;
-        }
-        slot.finds = slot.finds.wrapping_add(1);
-        if slot.finds.is_multiple_of(ORDINARY_READ_EVERY) {
-            return None;
-        }
-        // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
-        unsafe {
-            if !ffi::ReadRecentBuffer(relation::locator(self.rel), MAIN_FORKNUM, block, slot.buffer) {
-                return None;
-            }
-            relation::count_buffer_hit(self.rel);
-        }
-        Some(slot.buffer)
-    }
-
     /// What is remembered of where leaves are.
     #[inline]
     pub fn descents(&self) -> Place {
@@ -231,15 +179,10 @@ impl PgStore {
 
     /// Pins the page the ordinary way and remembers where it is.
     fn read(&self, block: Block) -> Buffer {
-        // SAFETY: an existing block of an open relation; a slot of the table, as above.
-        unsafe {
-            let buffer = ffi::ReadBuffer(self.rel, block);
-            let slot = &mut *self.slot(block);
-            if (slot.index, slot.block, slot.buffer) != (self.index, block, buffer) {
-                *slot = Remembered { index: self.index, block, buffer, finds: 0 };
-            }
-            buffer
-        }
+        // SAFETY: `rel` is open and has the block.
+        let buffer = unsafe { ffi::ReadBuffer(self.rel, block) };
+        recent_buffers::remember(self.index, block, buffer);
+        buffer
     }
 
     /// Pins and locks a page from the free space map, if it offers one that is really free.
@@ -285,16 +228,15 @@ impl PgStore {
         unsafe { &mut *relation::page(pin).cast() }
     }
 
-    /// Applies the change to its pages, and builds the parts of a generic record, if there is to be one.
-    unsafe fn apply(&self, change: &Change<'_, Buffer>, mut parts: Option<&mut [Delta; MOST_BLOCKS]>) {
+    /// Applies the change to its pages, and notes the parts of a generic record, if there is to be one.
+    unsafe fn apply(&self, change: &Change<'_, Buffer>, is_generic: bool) {
         for (index, &pin) in change.blocks().iter().enumerate() {
-            let mut ranges = if parts.is_some() { Ranges::new() } else { Ranges::whole() };
+            let mut ranges = if is_generic { Ranges::new() } else { Ranges::whole() };
             // SAFETY: the caller of `commit` holds the exclusive lock.
             let page = unsafe { self.bytes_mut(pin) };
             change.apply(index, page, &mut ranges);
-            if let Some(part) = parts.as_deref_mut().map(|parts| &mut parts[index]) {
-                part.whole = ranges.whole_page();
-                part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
+            if is_generic {
+                generic_wal::note_part(index, &ranges, page);
             }
             // SAFETY: pinned and exclusively locked.
             unsafe { ffi::MarkBufferDirty(pin) };
@@ -311,24 +253,6 @@ impl PgStore {
             kind
         })
     }
-
-    /// Logs the change as a generic record, which is what the server's redo of them takes, without its copying and
-    /// comparing of whole pages.
-    unsafe fn log_generic(&self, change: &Change<'_, Buffer>, parts: &[Delta; MOST_BLOCKS]) -> XLogRecPtr {
-        // SAFETY: inside the critical section; the parts stay as they are until the record is inserted.
-        unsafe {
-            ffi::XLogBeginInsert();
-            for (id, (&pin, part)) in (0u8..).zip(change.blocks().iter().zip(parts)) {
-                if part.whole {
-                    ffi::XLogRegisterBuffer(id, pin, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
-                } else {
-                    ffi::XLogRegisterBuffer(id, pin, pg_sys::REGBUF_STANDARD as u8);
-                    ffi::XLogRegisterBufData(id, part.delta.as_ptr().cast(), part.length as u32);
-                }
-            }
-            ffi::XLogInsert(pg_sys::RmgrIds::RM_GENERIC_ID as u8, 0)
-        }
-    }
 }
 
 impl PageStore for PgStore {
@@ -341,7 +265,8 @@ impl PageStore for PgStore {
 
     #[inline]
     fn pin_likely(&self, block: Block) -> Result<Option<Buffer>> {
-        let recalled = self.recall(block);
+        // SAFETY: `rel` is open.
+        let recalled = unsafe { recent_buffers::recall(self.rel, self.index, block) };
         if recalled.is_none() && !self.exists(block) {
             return Ok(None);
         }
@@ -427,11 +352,8 @@ impl PageStore for PgStore {
     }
 
     fn commit(&self, change: &Change<'_, Buffer>) {
-        let parts = PARTS.get();
-        // SAFETY: the pages are exclusively locked, by the trait's contract; the scratch is this one thread's, and
-        // nothing in here comes back to this function.
+        // SAFETY: the pages are exclusively locked, by the trait's contract.
         unsafe {
-            let parts = &mut *parts;
             let log = relation::needs_wal(self.rel).then(|| self.log_kind());
             let record = (log == Some(LogKind::Own)).then(|| own_wal::prepare(self.rel, change));
             // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary one by
@@ -442,10 +364,10 @@ impl PageStore for PgStore {
             if let Some((cache, build_id)) = hot {
                 change.blocks().iter().for_each(|&pin| cache.change(build_id, self.block(pin)));
             }
-            self.apply(change, (log == Some(LogKind::Generic)).then_some(&mut *parts));
+            self.apply(change, log == Some(LogKind::Generic));
             let lsn = match (record, log) {
                 (Some(kind), _) => own_wal::insert(change, kind),
-                (None, Some(_)) => self.log_generic(change, parts),
+                (None, Some(_)) => generic_wal::insert(change),
                 // Without a record the LSN advances too: it is how a scan notices that a page changed.
                 (None, None) => ffi::gistGetFakeLSN(self.rel),
             };
@@ -573,15 +495,3 @@ enum Asked {
     No,
     Yes(Option<Stamp>),
 }
-
-/// One page's part of a record.
-struct Delta {
-    whole: bool,
-    length: usize,
-    delta: [u8; Ranges::DELTA_SIZE],
-}
-
-/// The parts of the record being built: nothing may allocate in a critical section.
-static PARTS: PerBackend<UnsafeCell<[Delta; MOST_BLOCKS]>> = PerBackend::new(UnsafeCell::new(
-    [const { Delta { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
-));
