@@ -110,7 +110,7 @@ pub unsafe extern "C-unwind" fn fpbtree_handler(_call: FunctionCallInfo) -> Datu
 /// # Safety
 /// `rel` is an open index of ours.
 unsafe fn tree_height(rel: pg_sys::Relation) -> c_int {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is an open index of ours.
     unsafe { tree::levels(rel) - 1 }
 }
 

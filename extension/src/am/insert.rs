@@ -45,7 +45,7 @@ pub unsafe extern "C-unwind" fn aminsert(
 /// Inserts a row's entry.
 ///
 /// # Safety
-/// As [`Keyed::put_row`].
+/// `rel` is the open index, with a value and a null flag for each of its columns; the TID is the row's. May raise.
 // Not inlined: byte strings need a large frame, exact lanes do not.
 #[inline(never)]
 unsafe fn insert<K: Keyed>(
@@ -55,7 +55,7 @@ unsafe fn insert<K: Keyed>(
     (values, nulls, tid): (*const Datum, *const bool, pg_sys::ItemPointer),
     options: InsertOptions,
 ) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open, and the server gives a value and a null flag for each of its columns.
     unsafe {
         let columns = Index::columns::<K>(rel);
         let mut row = K::new_row();

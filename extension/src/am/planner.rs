@@ -166,7 +166,7 @@ unsafe extern "C-unwind" fn note_types(node: *mut Node, context: *mut c_void) ->
 
 /// A list's elements.
 unsafe fn elements<'l>(list: *mut pg_sys::List) -> &'l [pg_sys::ListCell] {
-    // SAFETY: null, which is the empty list, or the server's list, by the caller's contract.
+    // SAFETY: null, which is the empty list, or a list of the server's.
     unsafe { list.as_ref().map_or(&[], |list| core::slice::from_raw_parts(list.elements, list.length as usize)) }
 }
 
@@ -233,7 +233,7 @@ unsafe fn has_all(copy: Oid, original: Oid, wanted: impl Fn(Oid, Oid) -> bool) -
 /// The cache is of a catalog whose rows are `Row`s.
 unsafe fn all_members<Row>(cache: core::ffi::c_int, family: Oid, test: impl Fn(&Row) -> bool) -> bool {
     let none = Datum::null();
-    // SAFETY: by this function's contract; the rows are held until the list is released.
+    // SAFETY: the cache's rows are `Row`s, and are held until the list is released.
     unsafe {
         let list = ffi::SearchSysCacheList(cache, 1, Datum::from(family), none, none);
         let members = (*list).members.as_slice((*list).n_members as usize);

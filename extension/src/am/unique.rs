@@ -50,7 +50,7 @@ enum Obstacle {
 /// # Safety
 /// `rel` is an open index, `nulls` has an element for each column.
 pub unsafe fn is_checked(rel: Relation, nulls: *const bool) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open, and there is a null flag for each column.
     unsafe {
         let index = &*(*rel).rd_index;
         index.indnullsnotdistinct || (0..index.indnkeyatts as usize).all(|c| !*nulls.add(c))
@@ -72,7 +72,7 @@ impl UniqueInsert {
         check: IndexUniqueCheck::Type,
         options: InsertOptions,
     ) -> bool {
-        // SAFETY: by this function's contract.
+        // SAFETY: `aminsert` is given an open index and table, and a value and a null flag for each column.
         unsafe {
             let columns = Index::columns::<K>(self.rel);
             let mut row = K::new_row();
@@ -214,7 +214,7 @@ impl<K: Keyed> Watch<K> {
         let order = K::order(columns);
         let equal = self.any && K::compare_entry(K::borrow(&self.beyond, order), entry).is_gt();
         self.any = K::beyond(columns, entry, &mut self.beyond).is_some();
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open, and there is a null flag for each column.
         equal && unsafe { with_values(rel, columns, entry, |_, nulls| is_checked(rel, nulls)) }
     }
 }
@@ -226,7 +226,7 @@ unsafe fn with_values<K: Keyed, T>(
     entry: &Entry<'_, K>,
     use_values: impl FnOnce(*const Datum, *const bool) -> T,
 ) -> T {
-    // SAFETY: by the caller's contract; the arrays have room for every column an index can have.
+    // SAFETY: `rel` is open, and the arrays have room for every column an index can have.
     unsafe {
         let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
         let mut nulls = [true; pg_sys::INDEX_MAX_KEYS as usize];
@@ -246,7 +246,7 @@ unsafe fn with_values<K: Keyed, T>(
 /// `rel` and `heap` are the open index and table.
 #[cold]
 pub unsafe fn refuse_build<K: Keyed>(rel: Relation, heap: Relation, columns: &K::Columns, entry: &Entry<'_, K>) -> ! {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` and `heap` are open.
     unsafe {
         with_values(rel, columns, entry, |values, nulls| -> () { refuse_values(rel, heap, values, nulls) });
     }
@@ -255,7 +255,7 @@ pub unsafe fn refuse_build<K: Keyed>(rel: Relation, heap: Relation, columns: &K:
 
 #[cold]
 unsafe fn refuse_values(rel: Relation, heap: Relation, values: *const Datum, nulls: *const bool) -> ! {
-    // SAFETY: by the caller's contract.
+    // SAFETY: both relations are open, and there is a value and a null flag for each column.
     unsafe {
         let key = ffi::BuildIndexValueDescription(rel, values, nulls);
         let detail = if key.is_null() { c"Duplicate keys exist.".as_ptr() } else { detail_of(key, "is duplicated.") };

@@ -126,7 +126,7 @@ pub unsafe fn raise_constraint(
     index: Relation,
 ) -> ! {
     let message = Text::new(message);
-    // SAFETY: by this function's contract.
+    // SAFETY: both relations are open, and the texts are C strings.
     unsafe {
         let detail = if detail.is_null() { None } else { Some(CStr::from_ptr(detail)) };
         let name = CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr());

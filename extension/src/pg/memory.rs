@@ -17,7 +17,7 @@ const EXTRA: usize = ALIGN + size_of::<usize>();
 /// # Safety
 /// As every allocation of the server: gone with the context. May raise when out of memory.
 pub unsafe fn allocate<T>(context: MemoryContext, count: usize, zeroed: bool) -> *mut T {
-    // SAFETY: by this function's contract.
+    // SAFETY: nobody uses the memory longer than the context lives.
     unsafe { allocate_flagged(context, count, if zeroed { pg_sys::MCXT_ALLOC_ZERO } else { 0 }) }
 }
 
@@ -43,7 +43,7 @@ unsafe fn allocate_flagged<T>(context: MemoryContext, count: usize, flags: u32) 
 /// # Safety
 /// `parent` outlives it. May raise when out of memory.
 pub unsafe fn child_context(parent: MemoryContext, name: &'static CStr) -> MemoryContext {
-    // SAFETY: by this function's contract.
+    // SAFETY: the parent outlives the new context.
     unsafe {
         ffi::AllocSetContextCreateInternal(
             parent,
@@ -74,13 +74,13 @@ pub unsafe trait Zeroed {}
 
 // SAFETY: numbers, and words of the server's.
 unsafe impl Zeroed for u8 {}
-// SAFETY: as u8.
+// SAFETY: a number.
 unsafe impl Zeroed for u64 {}
-// SAFETY: as u8.
+// SAFETY: a number.
 unsafe impl Zeroed for u128 {}
-// SAFETY: as u8.
+// SAFETY: a word of the server's.
 unsafe impl Zeroed for Datum {}
-// SAFETY: as u8.
+// SAFETY: numbers.
 unsafe impl Zeroed for (u128, u128) {}
 // SAFETY: any bytes are.
 unsafe impl<T> Zeroed for MaybeUninit<T> {}

@@ -240,7 +240,7 @@ pub fn on_unique_index() -> OnUniqueIndex {
 /// # Safety
 /// `rel` is an open index of ours.
 pub unsafe fn hot_cache(rel: Relation) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is an open index of ours.
     unsafe { options(rel) }.is_none_or(|options| options.hot_cache)
 }
 
@@ -249,7 +249,7 @@ pub unsafe fn hot_cache(rel: Relation) -> bool {
 /// # Safety
 /// `rel` is an open index of ours.
 pub unsafe fn prefetch_distance(rel: Relation) -> Option<Distance> {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is an open index of ours.
     let (is_on, of_index) =
         unsafe { options(rel) }.map_or((true, OF_TABLESPACE), |o| (o.prefetch, o.prefetch_distance));
     let set = [PREFETCH_DISTANCE.get(), of_index].into_iter().find(|&distance| distance != OF_TABLESPACE);
@@ -261,6 +261,6 @@ pub unsafe fn prefetch_distance(rel: Relation) -> Option<Distance> {
 /// # Safety
 /// `rel` is an open index of ours.
 pub unsafe fn fillfactor(rel: Relation) -> i32 {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is an open index of ours.
     unsafe { options(rel) }.map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
 }

@@ -70,7 +70,7 @@ impl Reserved {
 // asked for.
 unsafe impl GlobalAlloc for Reserved {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: by this function's contract.
+        // SAFETY: the layout is not empty.
         let memory = unsafe { System.alloc(layout) };
         if memory.is_null() { self.reserve().take(layout) } else { memory }
     }
@@ -79,12 +79,12 @@ unsafe impl GlobalAlloc for Reserved {
         if self.reserve().owns(memory) {
             return self.reserve().give_back(memory, layout);
         }
-        // SAFETY: by this function's contract, and it is the system's.
+        // SAFETY: the memory is the system's, of that layout.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: by this function's contract. What is moved is as long as the shorter of both.
+        // SAFETY: the memory is of that layout, and the size not 0. What is moved is as long as the shorter of both.
         unsafe {
             if !self.reserve().owns(memory) {
                 let moved = System.realloc(memory, layout, size);

@@ -49,7 +49,7 @@ impl PgStore {
     /// # Safety
     /// `rel` is an open index, and stays open and locked for as long as this is used.
     pub unsafe fn new(rel: Relation, snapshot: Snapshot) -> PgStore {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open.
         let index = unsafe { (*rel).rd_id.to_u32() };
         PgStore {
             rel,
@@ -66,24 +66,24 @@ impl PgStore {
         }
     }
 
-    /// The same, of an index to be changed. What its changes need to know is there before a page is locked.
+    /// The pages of an index to be changed. What its changes need to know is there before a page is locked.
     ///
     /// # Safety
-    /// As [`new`](PgStore::new).
+    /// `rel` is an open index, and stays open and locked for as long as this is used.
     pub unsafe fn for_changes(rel: Relation, index: &Index) -> PgStore {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open and stays so.
         let store = unsafe { PgStore::new(rel, core::ptr::null_mut()) };
         store.log.set(Some(index.log));
         store.build_id.set(Some(index.geometry.build_id));
         store
     }
 
-    /// The same, for rows of `heap`.
+    /// The pages of an index to which entries of rows of `heap` are added.
     ///
     /// # Safety
-    /// As [`new`](PgStore::new); the same goes for `heap`.
+    /// `rel` is an open index and `heap` its table, and both stay open and locked for as long as this is used.
     pub unsafe fn for_insertion(rel: Relation, index: &Index, heap: Relation) -> PgStore {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` and `heap` are open and stay so.
         PgStore { heap, ..unsafe { PgStore::for_changes(rel, index) } }
     }
 
@@ -279,13 +279,13 @@ impl PageStore for PgStore {
 
     #[inline]
     fn unpin(&self, pin: Buffer) {
-        // SAFETY: pinned, by the trait's contract.
+        // SAFETY: the page is pinned.
         unsafe { ffi::ReleaseBuffer(pin) };
     }
 
     #[inline]
     fn block(&self, pin: Buffer) -> Block {
-        // SAFETY: pinned, by the trait's contract.
+        // SAFETY: the page is pinned.
         unsafe { ffi::BufferGetBlockNumber(pin) }
     }
 
@@ -295,20 +295,20 @@ impl PageStore for PgStore {
             Mode::Share => pg_sys::BUFFER_LOCK_SHARE,
             Mode::Exclusive => pg_sys::BUFFER_LOCK_EXCLUSIVE,
         };
-        // SAFETY: pinned and not locked, by the trait's contract.
+        // SAFETY: the page is pinned and not locked.
         unsafe { ffi::LockBuffer(pin, mode as c_int) };
         self.note_locked(pin);
     }
 
     fn lock_cleanup(&self, pin: Buffer) {
-        // SAFETY: pinned once and not locked, by the trait's contract.
+        // SAFETY: the page is pinned once and not locked.
         unsafe { ffi::LockBufferForCleanup(pin) };
         self.note_locked(pin);
     }
 
     #[inline]
     fn unlock(&self, pin: Buffer) {
-        // SAFETY: locked, by the trait's contract.
+        // SAFETY: the page is pinned and locked.
         unsafe { ffi::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
         self.note_unlocked(pin);
     }
@@ -352,7 +352,7 @@ impl PageStore for PgStore {
     }
 
     fn commit(&self, change: &Change<'_, Buffer>) {
-        // SAFETY: the pages are exclusively locked, by the trait's contract.
+        // SAFETY: the pages are pinned and exclusively locked.
         unsafe {
             let log = relation::needs_wal(self.rel).then(|| self.log_kind());
             let record = (log == Some(LogKind::Own)).then(|| own_wal::prepare(self.rel, change));
@@ -387,12 +387,12 @@ impl PageStore for PgStore {
             let byte = unsafe { AtomicU8::from_ptr(relation::page(pin).add(offset as usize)) };
             byte.fetch_or(mask, Ordering::Relaxed);
         }
-        // SAFETY: pinned and at least share-locked, by the trait's contract.
+        // SAFETY: the page is pinned and at least share-locked.
         unsafe { ffi::MarkBufferDirtyHint(pin, true) };
     }
 
     fn lsn(&self, pin: Buffer) -> u64 {
-        // SAFETY: pinned, by the trait's contract. Hint bits may set an LSN under a share lock, hence "atomic".
+        // SAFETY: the page is pinned. Hint bits may set an LSN under a share lock, hence "atomic".
         unsafe { ffi::BufferGetLSNAtomic(pin) }
     }
 

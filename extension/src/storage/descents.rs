@@ -51,7 +51,7 @@ struct Cache {
     credit: i32,
     /// Lookups it still rests for.
     rest: u32,
-    /// The same of the cache of hot keys.
+    /// What happened in the cache of hot keys, and its credit and rest.
     rows: CacheCounts,
     rows_credit: i32,
     rows_rest: u32,

@@ -114,7 +114,7 @@ unsafe extern "C-unwind" fn startup() {
 /// # Safety
 /// `rel` is an open index of ours with this build id. May raise.
 pub unsafe fn owner(rel: Relation, build_id: u64) -> u64 {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     let ([space, database, file], made) = unsafe { (relation::file_numbers(rel), database_is_of()) };
     let spread = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let space = u64::from(space) << 32 | u64::from(made);

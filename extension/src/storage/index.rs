@@ -48,16 +48,16 @@ impl Index {
     /// What the pages of `rel` are known by.
     ///
     /// # Safety
-    /// As [`Index::of`].
+    /// `rel` is an open index of ours. May raise.
     pub unsafe fn build_id(rel: Relation) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `cached` gives what is there now.
         unsafe { (*cached(rel)).index.geometry.build_id }
     }
 
     /// What is known of the columns of `rel`, whose key space is `K`.
     ///
     /// # Safety
-    /// As [`Index::of`].
+    /// `rel` is an open index of ours. May raise.
     #[inline(always)]
     pub unsafe fn columns<K: Keyed>(rel: Relation) -> K::Columns {
         // SAFETY: `cached` gives what is there now; it is copied before anything can drop it.

@@ -100,7 +100,7 @@ fn refuse(rel: Relation) -> ! {
 /// # Safety
 /// Inside the critical section in which the change was made; its pages are locked.
 pub unsafe fn insert(change: &Change<'_, Buffer>, kind: RecordKind) -> XLogRecPtr {
-    // SAFETY: by this function's contract; the parts stay as they are until the record is inserted.
+    // SAFETY: the pages are pinned and locked; the parts stay as they are until the record is inserted.
     unsafe {
         let parts = &*PARTS.get();
         ffi::XLogBeginInsert();
@@ -134,13 +134,13 @@ impl WalRecord {
     }
 
     fn blocks(self) -> u8 {
-        // SAFETY: as above.
+        // SAFETY: the server gives a record that was read.
         let last = unsafe { (*(*self.0).record).max_block_id };
         (last + 1) as u8
     }
 
     fn block(self, id: u8) -> &'static DecodedBkpBlock {
-        // SAFETY: as above; there are as many as it says. It lives as long as the record.
+        // SAFETY: the record has as many blocks as it says. It lives as long as the record.
         unsafe { &*(*(*self.0).record).blocks.as_ptr().add(id as usize) }
     }
 
@@ -155,7 +155,7 @@ impl WalRecord {
     /// A block's part as it is in the record. None if the record has the whole page in its place.
     fn bytes(self, id: u8) -> Option<&'static [u8]> {
         let mut length = 0;
-        // SAFETY: as above.
+        // SAFETY: the server gives a record that was read, and the bytes live as long.
         unsafe {
             let data = ffi::XLogRecGetBlockData(self.0, id, &mut length);
             (!data.is_null()).then(|| core::slice::from_raw_parts(data.cast::<u8>(), length))
@@ -212,7 +212,7 @@ unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
         return relation::expect_page(block.prefetch_buffer, (0..FRONT).step_by(CACHE_LINE));
     }
     if let Some(kind) = RecordKind::of(info >> KIND_SHIFT).filter(|_| block.has_data) {
-        // SAFETY: by this function's contract. Shared buffers are memory always; what is in this one is only a hint.
+        // SAFETY: the record is decoded. Shared buffers are memory always; what is in this one is only a hint.
         unsafe {
             let bytes = core::slice::from_raw_parts(block.data.cast::<u8>(), block.data_len.into());
             BlockEdits::prefetch(kind, bytes, &*relation::page(block.prefetch_buffer).cast::<PageBytes>());
@@ -281,7 +281,7 @@ fn redo_parts(record: WalRecord) {
 /// # Safety
 /// The buffer of a block of the record, which is pinned and exclusively locked.
 unsafe fn redo_page(record: WalRecord, id: u8, buffer: Buffer, redo: impl FnOnce(&mut PageBytes) -> bool) {
-    // SAFETY: by this function's contract.
+    // SAFETY: the page is pinned and exclusively locked.
     unsafe {
         let page = &mut *relation::page(buffer).cast::<PageBytes>();
         if !redo(page) {
@@ -296,7 +296,7 @@ unsafe fn redo_page(record: WalRecord, id: u8, buffer: Buffer, redo: impl FnOnce
 /// A buffer that is pinned and locked, or none.
 unsafe fn release(buffer: Buffer) {
     if buffer != INVALID_BUFFER {
-        // SAFETY: by this function's contract.
+        // SAFETY: the page is pinned and locked.
         unsafe { ffi::UnlockReleaseBuffer(buffer) };
     }
 }

@@ -103,7 +103,7 @@ impl Lookahead {
     /// # Safety
     /// `rel` is open, with that block. May raise.
     pub unsafe fn ask(&mut self, rel: Relation, block: Block, counts: &mut PrefetchCounts) -> bool {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open.
         let found = unsafe { prefetch(rel, block) };
         if found.initiated_io {
             counts.requested += 1;
@@ -141,7 +141,7 @@ pub unsafe fn prefetch(rel: Relation, block: Block) -> pg_sys::PrefetchBufferRes
 /// # Safety
 /// An open index of ours. May raise.
 pub unsafe fn distance(index: Relation, tablespace: Oid, is_maintenance: bool) -> usize {
-    // SAFETY: by this function's contract.
+    // SAFETY: `index` is an open index of ours.
     unsafe {
         let pages = match options::prefetch_distance(index) {
             None => 0,
@@ -160,7 +160,7 @@ pub unsafe fn distance(index: Relation, tablespace: Oid, is_maintenance: bool) -
 /// # Safety
 /// An open relation.
 pub unsafe fn tablespace(rel: Relation) -> Oid {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe { (*(*rel).rd_rel).reltablespace }
 }
 
@@ -237,7 +237,7 @@ impl<K: KeySpace> LeavesAhead<K> {
         }
         while self.leaves.ahead() < self.lookahead.size {
             let Some(next) = tree.store().expect(self.leaves.next(tree, wanted)) else { break };
-            // SAFETY: by this function's contract.
+            // SAFETY: `index` is open; asking for a block that it has not does no harm.
             self.asked[self.given % self.asked.len()] = unsafe { self.lookahead.ask(index, next, counts) };
             self.given += 1;
         }

@@ -20,7 +20,7 @@ pub fn tree<'t, K: Keyed>(store: &'t PgStore, index: &'t Index, columns: &'t K::
 /// # Safety
 /// `rel` is an open index of ours. May raise.
 pub unsafe fn levels(rel: Relation) -> c_int {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is an open index of ours.
     unsafe {
         let index = Index::of(rel);
         let store = PgStore::new(rel, core::ptr::null_mut());

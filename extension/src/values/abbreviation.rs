@@ -70,14 +70,14 @@ impl Abbreviation {
         let function = match order.to_u32() {
             pg_sys::F_BTTEXTCMP => pg_sys::F_BTTEXTSORTSUPPORT,
             pg_sys::F_BPCHARCMP => pg_sys::F_BPCHAR_SORTSUPPORT,
-            // SAFETY: by this function's contract.
+            // SAFETY: a catalog lookup.
             _ => return unsafe { is_lower_case_in_byte_order(order, collation) }.then_some(Abbreviation::LowerCase),
         };
         if collation == Oid::INVALID {
             return None;
         }
         let key_function = SortKeyFunction { function, collation: collation.to_u32() };
-        // SAFETY: by this function's contract.
+        // SAFETY: the function is one of the server's for sort support.
         let known = unsafe { known(key_function) };
         (!known.support.is_null()).then_some(Abbreviation::SortKey(key_function))
     }

@@ -93,7 +93,7 @@ fn signed(ty: ColumnType, image: u128) -> i64 {
 
 /// Finds the neighbours by calling the family's comparison function.
 unsafe fn by_function(order: ColumnOrder, subtype: Oid, arg: Datum) -> Neighbours {
-    // SAFETY: by this function's contract.
+    // SAFETY: `arg` is of the type `subtype`, which the family compares with the column's.
     unsafe { exact::search(order.ty, comparison(order, subtype, arg)) }
 }
 
@@ -112,7 +112,7 @@ unsafe fn comparison(order: ColumnOrder, subtype: Oid, arg: Datum) -> impl FnMut
     let mut room = ImageBuffer::default();
     move |field| {
         let value = column::value(order.ty, order.ty.decode(field, false), &mut room);
-        // SAFETY: as above.
+        // SAFETY: the function takes two values of these types.
         let sign = unsafe { ffi::FunctionCall2Coll(&mut info, Oid::INVALID, value, arg) };
         (sign.value() as i32).cmp(&0)
     }
@@ -131,14 +131,15 @@ pub fn is_local(order: ColumnOrder, subtype: Oid) -> bool {
 /// comparisons, and about as many more, or a hundred, if the clocks change within weeks.
 ///
 /// # Safety
-/// As [`neighbours`]. Memory is taken from the current context.
+/// `moment` is not NULL, and no member of the family is missing. Takes memory from the current context. May raise: the
+/// caller's frames own no destructors.
 pub unsafe fn local_ranges(
     order: ColumnOrder,
     moment: Datum,
     wants: impl Fn(Neighbours) -> Option<FieldRange>,
     ranges: &mut ContextList<FieldRange>,
 ) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `moment` is a timestamptz, which the family compares with the column's.
     unsafe {
         let mut cuts = ContextList::new();
         add_cuts(order.ty, moment.value() as i64, &mut cuts);
@@ -171,7 +172,7 @@ unsafe fn add_cuts(ty: ColumnType, moment: i64, cuts: &mut ContextList<u128>) {
         let old = change + before;
         for local in [old, old + 1, change + after, change + DAY] {
             let local = (local - EPOCH).saturating_mul(SECOND);
-            // SAFETY: as above.
+            // SAFETY: the list is not used longer than the current memory context lives.
             unsafe { cuts.push(first_field(ty, local)) };
         }
         from = change;

@@ -54,7 +54,7 @@ pub const fn is_integer(ty: ColumnType) -> bool {
 /// # Safety
 /// `rel` is an open index, with that column.
 pub unsafe fn is_expression(rel: Relation, c: usize) -> bool {
-    // SAFETY: by this function's contract: the array has a number for each column.
+    // SAFETY: `rel` is open; the array has a number for each column.
     unsafe { (*(*rel).rd_index).indkey.values.as_slice(c + 1)[c] == 0 }
 }
 
@@ -207,10 +207,10 @@ pub unsafe fn image(ty: ColumnType, value: Datum) -> u128 {
         Int8 | Float8 | Timestamp | Time | Money | PgLsn | Xid8 => u128::from(word as u64),
         // SAFETY: types passed by reference, of these lengths.
         Uuid => unsafe { u128::from_be_bytes(*value.cast_mut_ptr::<[u8; 16]>()) },
-        // SAFETY: as above.
+        // SAFETY: a value of this length.
         Macaddr8 => unsafe { u128::from(u64::from_be_bytes(*value.cast_mut_ptr::<[u8; 8]>())) },
         Macaddr => {
-            // SAFETY: as above.
+            // SAFETY: a value of this length.
             let [a, b, c, d, e, f] = unsafe { *value.cast_mut_ptr::<[u8; 6]>() };
             u128::from(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
         }
@@ -224,7 +224,7 @@ pub unsafe fn image(ty: ColumnType, value: Datum) -> u128 {
 #[inline]
 pub unsafe fn store(ty: ColumnType, image: u128, out: *mut u8) {
     use ColumnType::*;
-    // SAFETY: room by this function's contract, at any alignment.
+    // SAFETY: `out` has room for the type's length; it may be aligned to anything.
     unsafe {
         match ty {
             Bool | Char => out.write(image as u8),
@@ -271,6 +271,6 @@ pub fn value(ty: ColumnType, image: u128, room: &mut ImageBuffer) -> Datum {
 /// # Safety
 /// `rel` is an open index of ours. May raise.
 pub unsafe fn is_returnable(rel: Relation) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe { exact_shape(rel) }.is_none_or(|shape| shape.returnable())
 }

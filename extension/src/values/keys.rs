@@ -159,7 +159,7 @@ impl IndexColumns {
 
 /// A row's TID. A heap offset that no heap page of this block size has is refused.
 unsafe fn tid_of(rel: Relation, rank: bool, negative: bool, tid: *const ItemPointerData) -> Tid {
-    // SAFETY: a valid TID, by the caller's contract.
+    // SAFETY: `tid` points to a TID.
     let (block, offset) = unsafe { heap_place(tid) };
     if offset > Tid::MAX_OFFSET {
         errors::raise(
@@ -213,7 +213,7 @@ macro_rules! keyed {
                     (0..columns.len()).for_each(|c| images[c] = image(c));
                     shape.pack(&images[..columns.len()])
                 };
-                // SAFETY: by this function's contract.
+                // SAFETY: `rel` is open, and `tid` points to a TID.
                 *row = ($lane::from_u128(packed.lane), unsafe { tid_of(rel, packed.rank, packed.negative, tid) });
             }
 
@@ -241,7 +241,7 @@ macro_rules! keyed {
                 for (c, column) in shape.columns().iter().enumerate() {
                     match shape.unpack(entry.key.to_u128(), entry.tid, c) {
                         None => tuple.put_null(),
-                        // SAFETY: by this function's contract.
+                        // SAFETY: the image is of the column's type.
                         Some(image) => unsafe { tuple.put_exact(column.ty, image)? },
                     }
                 }
@@ -282,7 +282,7 @@ impl BytesColumns {
     /// # Safety
     /// `rel` is an open index of ours. May raise.
     pub unsafe fn new(rel: Relation) -> BytesColumns {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open.
         unsafe {
             let keys = (*(*rel).rd_index).indnkeyatts as usize;
             let all = (*(*rel).rd_index).indnatts as usize;
@@ -400,7 +400,7 @@ impl Keyed for Bytes {
         row.digits.clear();
         row.payload.clear();
         let mut carried = Buffer::<MOST_KEY>::new();
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open, and there is a value and a null flag for each column; `tid` points to a TID.
         unsafe {
             for (c, codec) in columns.codecs.iter().enumerate().take(columns.keys) {
                 codec.put(*values.add(c), *nulls.add(c), &mut row.digits, &mut carried);
@@ -448,7 +448,7 @@ impl Keyed for Bytes {
         let mut room = KeyBuffer::new();
         let Opened { mut normal, mut value, mut carried } = columns.shape.open(&entry.key, &mut room)?;
         tuple.clear();
-        // SAFETY: by this function's contract.
+        // SAFETY: no frame here owns a destructor.
         unsafe {
             for (c, codec) in columns.codecs[..columns.keys].iter().enumerate() {
                 let key = if c < columns.shape.opaque_from() { &mut normal } else { &mut value };

@@ -43,7 +43,7 @@ pub unsafe fn with_content<R>(value: Datum, use_content: impl FnOnce(&[u8]) -> R
 
 /// What is behind the length of a value.
 unsafe fn content<'a>(plain: *const u8) -> &'a [u8] {
-    // SAFETY: by the caller's contract a length, then as many bytes as it says.
+    // SAFETY: a length, then as many bytes as it says.
     unsafe {
         if *plain & 1 == 1 {
             slice::from_raw_parts(plain.add(1), usize::from(*plain >> 1) - 1)

@@ -25,12 +25,12 @@ pub(super) struct Bulk(*mut BulkWriteState);
 
 impl NewFile for Bulk {
     unsafe fn begin(rel: Relation) -> Bulk {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open and its file empty.
         Bulk(unsafe { smgr_bulk_start_rel(rel, MAIN_FORKNUM) })
     }
 
     unsafe fn end(self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: all pages have been written, and the writer is not used any more.
         unsafe { smgr_bulk_finish(self.0) };
     }
 }

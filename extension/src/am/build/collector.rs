@@ -51,9 +51,9 @@ impl<K: Sortable> Collector<K> {
     /// One that keeps to `memory` bytes.
     ///
     /// # Safety
-    /// `rel` is the open index; as [`Sort`] says.
+    /// `rel` is the open index; the current memory context outlives the collector. May raise.
     pub(super) unsafe fn new(rel: Relation, memory: usize, files: Files) -> Self {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open, and the current memory context outlives the collector.
         unsafe { Collector { columns: K::new_columns(rel), sorter: K::Sorter::new(memory, files) } }
     }
 
@@ -63,7 +63,7 @@ impl<K: Sortable> Collector<K> {
     /// As `ambuild` is called; the constructor's memory context is current. May raise, and runs user code.
     pub(super) unsafe fn scan(&mut self, target: BuildTarget, share: Option<TableScanDesc>, progress: bool) -> Scanned {
         let BuildTarget { heap, rel, info } = target;
-        // SAFETY: by this function's contract; the callback is given the collector it expects.
+        // SAFETY: the relations are open; the callback is given the collector it expects.
         let heap_tuples = unsafe {
             let state = (&raw mut *self).cast();
             relation::table_index_build_scan(heap, rel, info, progress, Some(collect::<K>), state, share)

@@ -102,7 +102,7 @@ pub unsafe extern "C-unwind" fn ambuildempty(rel: Relation) {
 
 /// Adds the root of an empty index to its init fork.
 unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
-    // SAFETY: as `ambuildempty`.
+    // SAFETY: `rel` is open and its init fork is this process's.
     unsafe {
         let columns = K::new_columns(rel);
         let write = &mut |_: Block, page: &PageBytes| relation::add_init_page(rel, page);
@@ -112,7 +112,7 @@ unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
 
 /// Scans, sorts, loads.
 unsafe fn build<K: Sortable>(target: BuildTarget, index: Index) -> Scanned {
-    // SAFETY: as `ambuild`. The collector lives in this frame and owns no destructor.
+    // SAFETY: the relations are open and locked. The collector lives in this frame and owns no destructor.
     unsafe {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
         report_phase(PHASE_SCAN);
@@ -139,7 +139,7 @@ unsafe fn build<K: Sortable>(target: BuildTarget, index: Index) -> Scanned {
 
 /// Loads the collected entries in order.
 unsafe fn load<K: Sortable>(BuildTarget { heap, rel, info }: BuildTarget, index: &Index, collector: &mut Collector<K>) {
-    // SAFETY: as `build`.
+    // SAFETY: the relations are open and locked, and nobody else uses the index's file.
     unsafe {
         let (geometry, columns) = (&index.geometry, &collector.columns);
         let order = K::order(columns);

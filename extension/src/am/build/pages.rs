@@ -36,7 +36,7 @@ impl NewFile for Buffered {
     }
 
     unsafe fn end(self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open and all pages have been written.
         unsafe { log(self.rel, Piece { next: 0, end: self.blocks }) };
     }
 }
@@ -79,7 +79,7 @@ unsafe impl Zeroed for Piece {}
 /// # Safety
 /// The index is being built; nothing is locked. May raise.
 pub(super) unsafe fn take_blocks(rel: Relation, most: usize) -> Piece {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open and nothing of it is locked.
     unsafe { extend(rel, most.min(AT_ONCE)) }
 }
 
@@ -89,7 +89,7 @@ pub(super) const AT_ONCE: usize = 64;
 #[cfg(feature = "pg15")]
 unsafe fn extend(rel: Relation, count: usize) -> Piece {
     let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: as `take_blocks`.
+    // SAFETY: `rel` is open; the extension lock is held while the file grows.
     unsafe {
         ffi::LockRelationForExtension(rel, lock);
         let next = ffi::RelationGetNumberOfBlocksInFork(rel, MAIN_FORKNUM);
@@ -109,7 +109,7 @@ unsafe fn extend(rel: Relation, most: usize) -> Piece {
     let mut buffers = [relation::INVALID_BUFFER; AT_ONCE];
     let to = buffers.as_mut_ptr();
     let mut count = 0;
-    // SAFETY: as `take_blocks`.
+    // SAFETY: `rel` is open, and there is room for as many buffers as are asked for.
     unsafe {
         let next = ffi::ExtendBufferedRelBy(file, MAIN_FORKNUM, strategy, 0, most as u32, to, &raw mut count);
         buffers[..count as usize].iter().for_each(|&buffer| ffi::ReleaseBuffer(buffer));
@@ -122,7 +122,7 @@ unsafe fn extend(rel: Relation, most: usize) -> Piece {
 /// # Safety
 /// Nobody else uses the page yet. May raise.
 pub(super) unsafe fn put_page(rel: Relation, block: Block, page: &PageBytes) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open, and nobody else uses the page.
     unsafe {
         let buffer = ffi::ReadBuffer(rel, block);
         ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
@@ -145,7 +145,7 @@ unsafe fn fill(buffer: Buffer, page: &PageBytes) {
 /// # Safety
 /// Nobody writes to them. Pages that have not been written are passed over. May raise.
 pub(super) unsafe fn log(rel: Relation, piece: Piece) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open, and nobody writes to the pages.
     unsafe {
         if relation::needs_wal(rel) {
             ffi::log_newpage_range(rel, MAIN_FORKNUM, piece.next, piece.end, true);

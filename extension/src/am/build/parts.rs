@@ -51,7 +51,7 @@ pub(super) unsafe fn load<K: Sortable>(
     if most < 2 {
         return false;
     }
-    // SAFETY: by this function's contract; nobody else looks at the parts before they are divided, or when all are done.
+    // SAFETY: the relations are open; nobody else looks at the parts before they are divided, or when all are done.
     unsafe {
         let parts = divide(&team.work, target, most, collector);
         if parts < 2 {
@@ -80,7 +80,7 @@ unsafe fn divide<K: Sortable>(
     most: usize,
     collector: &mut Collector<K>,
 ) -> usize {
-    // SAFETY: as `load`.
+    // SAFETY: all have left their entries, and nobody looks at the parts yet.
     unsafe {
         let order = K::order(&collector.columns);
         let files = Files::Left(work.side_shelf(BEGINNINGS));
@@ -107,7 +107,7 @@ fn first_leaf(part: usize) -> Block {
 /// # Safety
 /// In a worker that has left its entries. May raise.
 pub(super) unsafe fn help<K: Sortable>(work: &Workplace, target: BuildTarget, room: usize) {
-    // SAFETY: by this function's contract.
+    // SAFETY: the relations are open, and this worker has left its entries.
     unsafe {
         if work.is_divided() {
             let mut collector = Collector::<K>::new(target.rel, room, Files::Own);
@@ -121,7 +121,7 @@ pub(super) unsafe fn help<K: Sortable>(work: &Workplace, target: BuildTarget, ro
 
 /// Loads one part after another until none is left.
 unsafe fn load_parts<K: Sortable>(work: &Workplace, target: BuildTarget, collector: &mut Collector<K>, progress: bool) {
-    // SAFETY: as `load`; whoever takes a part is alone with it.
+    // SAFETY: the shared memory is there as long as anybody takes part; whoever takes a part is alone with it.
     unsafe {
         let shared = &*work.shared;
         let parts = shared.parts.load(Relaxed);
@@ -179,7 +179,7 @@ impl PartOf<'_> {
     /// Loads the part's entries. Whether one of them may not be there: the first one is left in a file.
     unsafe fn load<K: Sortable>(&self, collector: &mut Collector<K>) -> bool {
         let BuildTarget { rel, info, .. } = self.target;
-        // SAFETY: as `load_parts`.
+        // SAFETY: the relations are open, and the part is this process's.
         unsafe {
             let shared = &*self.work.shared;
             let geometry = &shared.index.geometry;
@@ -227,7 +227,7 @@ impl PartOf<'_> {
 
 /// Leaves an entry in a file of its own.
 unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
-    // SAFETY: as `load`.
+    // SAFETY: nobody else writes to the file of that number.
     unsafe {
         let files = Files::Left(shelf);
         let file = files.create(number);
@@ -272,7 +272,7 @@ impl PartWriter {
 
     /// Logs the first pieces.
     unsafe fn log(&mut self, count: usize) {
-        // SAFETY: as `load`: their pages have been written.
+        // SAFETY: the pages of the pieces have been written.
         unsafe {
             for piece in &self.pieces[..count] {
                 log(self.rel, *piece);
@@ -284,7 +284,7 @@ impl PartWriter {
 
     /// Logs what is left. Returns blocks that are.
     unsafe fn finish(mut self, files: Files) -> Piece {
-        // SAFETY: as `load`.
+        // SAFETY: all pages have been written, and all leaves noted.
         unsafe {
             self.log(self.count);
             files.leave(self.notes);
@@ -328,7 +328,7 @@ unsafe fn join<K: Sortable>(work: &Workplace, target: BuildTarget, Collector { c
     let BuildTarget { heap, rel, .. } = target;
     let order = K::order(columns);
     let mut room = MaybeUninit::uninit();
-    // SAFETY: as `load`; all are done.
+    // SAFETY: the relations are open, and all have loaded their parts.
     unsafe {
         let index = &(*work.shared).index;
         let parts = core::slice::from_raw_parts(work.parts, (*work.shared).parts.load(Relaxed));
@@ -386,7 +386,7 @@ impl Pages for Upper<'_> {
 
 /// Links a leaf to what is left of it.
 unsafe fn set_left(rel: Relation, block: Block, left: Block) {
-    // SAFETY: as `load`; the page was written as a leaf.
+    // SAFETY: `rel` is open, the page was written as a leaf, and nobody else uses it.
     unsafe {
         let buffer = ffi::ReadBuffer(rel, block);
         ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);

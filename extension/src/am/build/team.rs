@@ -41,7 +41,7 @@ impl Team {
     /// As `ambuild` is called. May raise.
     pub(super) unsafe fn call(target: BuildTarget, index: &Index) -> Option<Team> {
         let BuildTarget { heap, rel, info } = target;
-        // SAFETY: by this function's contract.
+        // SAFETY: the relations are open and locked.
         unsafe {
             let wanted = wanted_workers(heap, rel, info);
             if wanted == 0 {
@@ -82,7 +82,7 @@ impl Team {
 
     /// Makes the memory that all share. `false` if there is none to be had.
     unsafe fn share_memory(&mut self, heap: Relation) -> bool {
-        // SAFETY: as `call`; what the server's macros do with the estimator.
+        // SAFETY: what the server's macros do with the estimator of a context that is not launched yet.
         unsafe {
             let workers = (*self.context).nworkers as usize;
             let statement = statement().to_bytes_with_nul();
@@ -117,7 +117,7 @@ impl Team {
 
     /// Writes what workers have to know.
     unsafe fn fill_memory(&self, heap: Relation, rel: Relation, index: &Index, concurrent: bool) {
-        // SAFETY: as `call`; nobody else has seen the memory.
+        // SAFETY: the relations are open, and nobody else has seen the memory.
         unsafe {
             let shared = self.work.shared;
             (*shared).table = (*heap).rd_id;
@@ -141,7 +141,7 @@ impl Team {
         room: usize,
         collector: &mut Collector<K>,
     ) -> Scanned {
-        // SAFETY: by this function's contract; shares are their participants' until all are done.
+        // SAFETY: the relations are open; shares are their participants' until all are done.
         unsafe {
             let own = self.participants - 1;
             self.work.take_part::<K>(own, target, room / self.participants, true);
@@ -165,7 +165,7 @@ impl Team {
     /// # Safety
     /// This process has done it, too. May raise.
     pub(super) unsafe fn wait_for_all(&self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: the shared memory is there until the team is dismissed.
         unsafe { self.work.wait(|shared| shared.done.load(Acquire) as usize == self.participants) };
     }
 
@@ -174,7 +174,8 @@ impl Team {
     /// # Safety
     /// All have left their entries, and it is written what the parts are.
     pub(super) unsafe fn divide(&self, parts: usize) {
-        // SAFETY: by this function's contract.
+        // SAFETY: the shared memory is there until the team is dismissed, and nobody takes a part before the stage
+        // changes.
         unsafe {
             (*self.work.shared).parts.store(parts, Relaxed);
             self.work.go_on(LOADING);
@@ -186,7 +187,7 @@ impl Team {
     /// # Safety
     /// No file that a participant left is used any more. May raise.
     pub(super) unsafe fn dismiss(self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: the context and the snapshot are those that `call` made, and are not used any more.
         unsafe {
             if !self.work.shared.is_null() {
                 self.work.go_on(OVER);
@@ -207,7 +208,7 @@ impl Team {
 /// How many workers to ask for: as many as for btree. Before 17 the server itself asks for that only for btree.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 unsafe fn wanted_workers(heap: Relation, rel: Relation, _info: *mut IndexInfo) -> c_int {
-    // SAFETY: as `ambuild`.
+    // SAFETY: the relations are open.
     unsafe {
         // An empty table may just have been truncated by this transaction; the server asks for no workers there.
         if ffi::RelationGetNumberOfBlocksInFork(heap, pg_sys::ForkNumber::MAIN_FORKNUM) == 0 {
@@ -220,7 +221,7 @@ unsafe fn wanted_workers(heap: Relation, rel: Relation, _info: *mut IndexInfo) -
 /// How many workers to ask for.
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 unsafe fn wanted_workers(_heap: Relation, _rel: Relation, info: *mut IndexInfo) -> c_int {
-    // SAFETY: as `ambuild`.
+    // SAFETY: the server's description of the index that is being built.
     unsafe { (*info).ii_ParallelWorkers }
 }
 

@@ -18,7 +18,7 @@ use crate::values::keys::with_keys;
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fpbtree_build_main(segment: *mut dsm_segment, toc: *mut shm_toc) {
-    // SAFETY: by this function's contract.
+    // SAFETY: the memory is the leader's, which is there until all workers have ended.
     unsafe {
         let work = Workplace::of(|key| ffi::shm_toc_lookup(toc, key, false));
         if *work.statement != 0 {

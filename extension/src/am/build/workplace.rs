@@ -109,7 +109,7 @@ impl Workplace {
 
     /// Where something is left that is no participant's runs.
     pub(super) unsafe fn side_shelf(&self, number: usize) -> Shelf {
-        // SAFETY: as `shelf`.
+        // SAFETY: the shared memory is there as long as anybody takes part.
         unsafe { self.shelf((*self.shared).participants + number) }
     }
 
@@ -121,7 +121,7 @@ impl Workplace {
         room: usize,
         progress: bool,
     ) {
-        // SAFETY: as `ambuild`; the share is this participant's until it says that it is done. The collector lives in
+        // SAFETY: the relations are open; the share is this participant's until it says that it is done. The collector lives in
         // this frame and owns no destructor.
         unsafe {
             let files = Files::Left(self.shelf(participant));
@@ -176,7 +176,7 @@ impl Workplace {
     /// # Safety
     /// In a worker. May raise.
     pub(super) unsafe fn is_divided(&self) -> bool {
-        // SAFETY: by this function's contract.
+        // SAFETY: the shared memory is there as long as anybody takes part.
         unsafe {
             self.wait(|shared| shared.stage.load(Acquire) != SORTING);
             (*self.shared).stage.load(Relaxed) == LOADING

@@ -198,7 +198,7 @@ impl Caller {
     }
 
     unsafe fn restore(self) {
-        // SAFETY: as above.
+        // SAFETY: the user and the nesting level are those that `become_owner` found.
         unsafe {
             ffi::AtEOXact_GUC(false, self.settings);
             ffi::SetUserIdAndSecContext(self.user, self.context);

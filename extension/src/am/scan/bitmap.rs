@@ -17,7 +17,7 @@ const BITMAP_BATCH: usize = 256;
 impl<K: Searched> ScanState<K> {
     /// Adds all matches to a bitmap and says how many there were.
     pub(super) unsafe fn fill_bitmap(&mut self, scan: &mut IndexScanDescData, bitmap: *mut TIDBitmap) -> i64 {
-        // SAFETY: as `amgetbitmap`.
+        // SAFETY: the scan is ours and was prepared by `amrescan`; the bitmap is the server's.
         unsafe {
             self.start(scan, Direction::Forward);
             let mut total = 0;
@@ -42,7 +42,7 @@ impl<K: Searched> ScanState<K> {
             self.store.fail(Error::Corrupt { block: self.block, what: "entry points to a row no page has room for" });
         }
         if farthest >= self.heap_blocks {
-            // SAFETY: as the caller.
+            // SAFETY: the scan's relations are open.
             unsafe { self.check_heap_block(scan, farthest) };
         }
     }

@@ -59,7 +59,7 @@ impl Searched for Bytes {
 
     unsafe fn begin(conditions: *mut BytesConditions, columns: &'static BytesColumns, context: pg_sys::MemoryContext) {
         let selection = BytesSelection::new(columns.shape(), Bytes::order(columns));
-        // SAFETY: by this function's contract.
+        // SAFETY: `conditions` is not written yet, and the context outlives it.
         unsafe {
             let memory = memory::child_context(context, c"fpbtree scan keys");
             let tuple = Tuple::new(context);
@@ -70,7 +70,7 @@ impl Searched for Bytes {
     unsafe fn select(conditions: &mut BytesConditions, rel: Relation, keys: &[ScanKeyData]) {
         conditions.selection = BytesSelection::new(conditions.columns.shape(), Bytes::order(conditions.columns));
         conditions.rechecks = false;
-        // SAFETY: by this function's contract.
+        // SAFETY: the keys are the server's, for this index; what they make lives until the next rescan.
         unsafe {
             ffi::MemoryContextReset(conditions.memory);
             let before = pg_sys::MemoryContextSwitchTo(conditions.memory);
@@ -97,7 +97,7 @@ impl Searched for Bytes {
         matches: &Matches<Bytes>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData> {
-        // SAFETY: by this function's contract.
+        // SAFETY: the match exists.
         let form = || unsafe { Self::form(conditions, matches, at) };
         // A panic comes again where the guard makes an error of it.
         catch_unwind(AssertUnwindSafe(form)).unwrap_or(None)
@@ -108,12 +108,12 @@ impl Searched for Bytes {
         matches: &Matches<Bytes>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData> {
-        // SAFETY: by this function's contract.
+        // SAFETY: the match exists, and no frame here owns a destructor.
         unsafe { Bytes::index_tuple(conditions.columns, &matches.entry(at)?, &mut conditions.tuple) }
     }
 
     unsafe fn end(conditions: &mut BytesConditions) {
-        // SAFETY: by this function's contract.
+        // SAFETY: nothing uses the memory any more.
         unsafe {
             pg_sys::MemoryContextDelete(conditions.memory);
             conditions.tuple.end();
@@ -165,7 +165,7 @@ impl BytesConditions {
             Some(wanted) => unsafe { self.intersect(c, wanted) },
             None => {
                 self.rechecks = true;
-                // SAFETY: as above. No operator of ours holds for NULL.
+                // SAFETY: the scan keys' memory is current. No operator of ours holds for NULL.
                 unsafe { self.intersect(c, list(&[Interval::NOT_NULL])) };
             }
         }
@@ -201,7 +201,7 @@ impl BytesConditions {
 
     /// The digits that compare with a key's argument as it says; `None` if no digits tell.
     unsafe fn compared(&self, rel: Relation, c: usize, key: &ScanKeyData) -> Option<Intervals> {
-        // SAFETY: by the caller's contract.
+        // SAFETY: the key is the server's, on that column of the open index.
         unsafe {
             let input = *(*rel).rd_opcintype.add(c);
             if key.sk_flags as u32 & pg_sys::SK_SEARCHARRAY == 0 {
@@ -231,7 +231,7 @@ impl BytesConditions {
         subtype: Oid,
         arguments: &[Datum],
     ) -> Option<Intervals> {
-        // SAFETY: by the caller's contract.
+        // SAFETY: the arguments are of the type `subtype`, and the family compares them with the column.
         unsafe {
             let codec = self.columns.codec(c);
             if let ([argument], None) = (arguments, codec.exact())

@@ -56,7 +56,7 @@ pub(super) trait Searched: Keyed {
     /// Forms the tuple of a match, in memory that the next one uses again. None if the entry is damaged.
     ///
     /// # Safety
-    /// As [`form_unguarded`](Self::form_unguarded). May raise.
+    /// The match exists. May raise when out of memory.
     unsafe fn form(
         conditions: &mut Self::Conditions,
         matches: &Matches<Self>,

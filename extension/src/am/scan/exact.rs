@@ -87,7 +87,7 @@ macro_rules! searched {
                 context: pg_sys::MemoryContext,
             ) {
                 let (selection, plain) = (Selection::new(shape), Plain::of(shape));
-                // SAFETY: by this function's contract.
+                // SAFETY: `conditions` is not written yet, and the context outlives it.
                 unsafe {
                     let tuple = Tuple::new(context);
                     conditions.write(ExactConditions {
@@ -106,7 +106,7 @@ macro_rules! searched {
             unsafe fn select(conditions: &mut ExactConditions, rel: Relation, keys: &[ScanKeyData]) {
                 conditions.selection.clear();
                 (conditions.lane_bounds, conditions.rechecks) = (None, false);
-                // SAFETY: by this function's contract.
+                // SAFETY: the keys are the server's, for this index.
                 unsafe {
                     if !conditions.arrays.is_null() {
                         pg_sys::MemoryContextReset(conditions.arrays);
@@ -139,7 +139,7 @@ macro_rules! searched {
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
-                // SAFETY: by this function's contract.
+                // SAFETY: the match exists, and no frame here owns a destructor.
                 unsafe {
                     Self::form_unguarded(conditions, matches, at)
                         .or_else(|| Self::index_tuple(conditions.shape, &matches.entry(at), &mut conditions.tuple))
@@ -157,7 +157,7 @@ macro_rules! searched {
             }
 
             unsafe fn end(conditions: &mut ExactConditions) {
-                // SAFETY: by this function's contract.
+                // SAFETY: nothing uses the memory any more.
                 unsafe {
                     if !conditions.arrays.is_null() {
                         pg_sys::MemoryContextDelete(conditions.arrays);
@@ -187,7 +187,7 @@ impl ExactConditions {
             return self.selection.nothing();
         }
         if flags & pg_sys::SK_ROW_HEADER != 0 {
-            // SAFETY: by this function's contract.
+            // SAFETY: a row comparison of the server's, on columns of ours.
             return unsafe { self.add_row(rel, row_members(key)) };
         }
         let ty = self.shape.columns()[c].ty;
@@ -219,7 +219,7 @@ impl ExactConditions {
     #[cold]
     unsafe fn add_row(&mut self, rel: Relation, members: &[ScanKeyData]) {
         self.rechecks = true;
-        // SAFETY: as `add_key`.
+        // SAFETY: the members are the server's scan keys, on columns of ours.
         unsafe {
             self.add_key(rel, &first_of_row(members));
             self.narrow(rel, members);
@@ -240,7 +240,7 @@ impl ExactConditions {
             if !known || member.sk_attno as usize != c + 1 || columns[c].descending != columns[0].descending {
                 break;
             }
-            // SAFETY: as `add_key`.
+            // SAFETY: the column is the open index's, and the argument of the member's type.
             let bounds = unsafe {
                 let order = ColumnOrder::of(rel, c, columns[c].ty);
                 if bounds::is_local(order, member.sk_subtype) {
@@ -283,7 +283,7 @@ impl ExactConditions {
         strategy: u16,
         moments: impl IntoIterator<Item = Datum>,
     ) {
-        // SAFETY: as `add_key`, in the arrays' memory.
+        // SAFETY: the moments are timestamptz; the arrays' memory is current.
         unsafe {
             let mut ranges = ContextList::new();
             for moment in moments {
@@ -297,7 +297,7 @@ impl ExactConditions {
 
     /// Wants a column to compare so with any element of an array.
     unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
-        // SAFETY: as `add_key`; what is allocated lives until the next rescan.
+        // SAFETY: the key's argument is an array; what is allocated lives until the next rescan.
         unsafe {
             let before = self.enter_arrays();
             let (values, nulls) = elements(key.sk_argument);

@@ -36,13 +36,13 @@ impl<K: Searched> ScanState<K> {
             return false;
         }
         let Some(lane) = K::one_lane(&self.conditions) else { return false };
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan's index is open.
         let Some(owner) = (unsafe { self.hot_owner(scan) }) else { return false };
         let key = HotKey { owner, lane };
         let worth = if scan.xs_want_itup { WORTH_OF_A_LEAF } else { WORTH_OF_ROWS };
         let place = self.store.descents();
         let found = place.ask_for_rows(worth, || match cache.find(key) {
-            // SAFETY: as `amgettuple`.
+            // SAFETY: nothing is locked.
             Lookup::Rows(.., leaf) if scan.xs_want_itup && unsafe { !self.pin_hot(cache, key, leaf) } => Lookup::Stale,
             found => found,
         });
@@ -88,7 +88,7 @@ impl<K: Searched> ScanState<K> {
         if !is_mvcc {
             return None;
         }
-        // SAFETY: as the caller.
+        // SAFETY: the scan's index is open.
         self.hot.owner.unwrap_or_else(|| unsafe { self.decide_on_hot(scan) })
     }
 

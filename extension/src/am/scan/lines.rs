@@ -22,7 +22,7 @@ impl<K: Searched> ScanState<K> {
     /// look at, and as it would find them: a page that is not in shared buffers is asked for.
     #[inline]
     pub(super) unsafe fn touch_rows(&mut self, scan: &IndexScanDescData, at: usize) {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan's relations are open.
         unsafe {
             let tids = self.matches.tids();
             if let Some(&tid) = tids.get(at + PAGE_AHEAD)
@@ -46,7 +46,7 @@ impl<K: Searched> ScanState<K> {
     /// Whether coming rows are looked up.
     #[inline]
     unsafe fn fetches_lines(&mut self, scan: &IndexScanDescData) -> bool {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan's relations are open.
         self.lines.are_fetched.unwrap_or_else(|| unsafe { self.decide_on_lines(scan) })
     }
 
@@ -70,7 +70,7 @@ impl<K: Searched> ScanState<K> {
         // SAFETY: an open table, with that block.
         let found = unsafe { prefetch::prefetch(scan.heapRelation, block) };
         if found.initiated_io {
-            // SAFETY: as `amgettuple`.
+            // SAFETY: the scan's relations are open.
             unsafe { self.note_cold_row(scan, block, PAGE_AHEAD) };
         }
         found.recent_buffer

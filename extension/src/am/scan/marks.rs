@@ -33,7 +33,7 @@ impl<K: Searched> ScanState<K> {
 
     /// Goes back to the mark, which stays.
     pub(super) unsafe fn restore(&mut self) {
-        // SAFETY: as `amrestrpos`.
+        // SAFETY: the scan is ours, and the copy of a mark's matches was made when its page was left.
         unsafe {
             self.stop_looking_ahead();
             if self.mark.set && self.mark.here {

@@ -119,7 +119,7 @@ fn way(direction: ScanDirection::Type) -> Direction {
 /// Steps to the next match, wherever it is.
 #[pg_guard]
 unsafe extern "C-unwind" fn next_match(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool {
-    // SAFETY: as `amgettuple`.
+    // SAFETY: called by `amgettuple`, with its arguments.
     unsafe { with_state!(scan, state => state.next(&mut *scan, way(direction))) }
 }
 
@@ -136,7 +136,7 @@ pub unsafe extern "C-unwind" fn amgetbitmap(scan: IndexScanDesc, bitmap: *mut TI
 /// A scan of ours. May raise.
 #[cfg(feature = "pg18")]
 pub unsafe fn counts(scan: IndexScanDesc) -> prefetch::PrefetchCounts {
-    // SAFETY: by this function's contract.
+    // SAFETY: the scan is ours.
     unsafe { with_state!(scan, state => state.counts()) }
 }
 

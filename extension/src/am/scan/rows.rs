@@ -36,7 +36,7 @@ impl<K: Searched> ScanState<K> {
     pub(super) unsafe fn stop_looking_ahead(&mut self) {
         self.looks_ahead = false;
         if !self.ahead.is_null() {
-            // SAFETY: as above.
+            // SAFETY: what the scan looks ahead with lives as long as the state, and nobody else holds it.
             unsafe { (*self.ahead).close(self.store.relation()) };
         }
     }
@@ -44,7 +44,7 @@ impl<K: Searched> ScanState<K> {
     /// What was asked for ahead so far.
     #[cfg(feature = "pg18")]
     pub(super) unsafe fn counts(&mut self) -> PrefetchCounts {
-        // SAFETY: as above.
+        // SAFETY: what the scan looks ahead with lives as long as the state, and nobody else holds it.
         unsafe {
             self.stop_looking_ahead();
             self.ahead.as_ref().map_or(PrefetchCounts::default(), |ahead| ahead.before)
@@ -59,7 +59,7 @@ impl<K: Searched> ScanState<K> {
         if self.ahead.is_null() && (is_first || !missed) {
             return;
         }
-        // SAFETY: as `amgettuple`; nothing is locked.
+        // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe {
             let ahead = self.ahead(scan);
             if ahead.scout.is_out {
@@ -77,7 +77,7 @@ impl<K: Searched> ScanState<K> {
     /// Before a match is returned: asks for the heap blocks of the next ones, if the last one's had to be read.
     #[cold]
     pub(super) unsafe fn look_for_rows(&mut self, scan: &IndexScanDescData, missed: bool) {
-        // SAFETY: as `amgettuple`; nothing is locked.
+        // SAFETY: the scan's relations are open, and nothing of them is locked.
         unsafe {
             let ahead = self.ahead(scan);
             ahead.returned += 1;
@@ -125,7 +125,7 @@ impl<K: Searched> ScanState<K> {
     /// A block that is needed so many matches ahead was found missing, and asked for.
     #[cold]
     pub(super) unsafe fn note_cold_row(&mut self, scan: &IndexScanDescData, block: Block, distance: usize) {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan's relations are open.
         let ahead = unsafe { self.ahead(scan) };
         ahead.counts.requested += 1;
         ahead.note_asked(block, ahead.returned + distance);
@@ -161,7 +161,7 @@ impl<K: Searched> ScanState<K> {
         let block = self.store.block(pin);
         self.store.unpin(pin);
         let (direction, place) = (scout.cursor.direction(), scout.cursor.bound());
-        // SAFETY: as the caller.
+        // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe { leaves.visit(block, missed, tree, &rows, direction, place, scan.indexRelation, counts) };
         (scout.at, scout.number) = (0, scout.number + 1);
         scout.matches.tids().first().copied()

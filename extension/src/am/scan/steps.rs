@@ -29,12 +29,12 @@ impl<K: Searched> ScanState<K> {
             return false;
         }
         if scan.xs_want_itup {
-            // SAFETY: as `amgettuple`.
+            // SAFETY: the match exists.
             let formed = unsafe { K::form_unguarded(&mut self.conditions, &self.matches, next) };
             let Some(tuple) = formed else { return false };
             scan.xs_itup = tuple;
         } else {
-            // SAFETY: as `amgettuple`.
+            // SAFETY: the scan's relations are open.
             unsafe { self.touch_rows(scan, next) };
         }
         self.at = next;
@@ -46,7 +46,7 @@ impl<K: Searched> ScanState<K> {
     /// Steps to the next match and puts it where the server looks.
     #[inline]
     pub(super) unsafe fn next(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked.
         unsafe {
             if scan.kill_prior_tuple && self.positioned {
                 self.note_killed();
@@ -108,7 +108,7 @@ impl<K: Searched> ScanState<K> {
 
     #[inline]
     unsafe fn step(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked.
         unsafe {
             if !self.positioned {
                 self.start(scan, direction);
@@ -135,7 +135,7 @@ impl<K: Searched> ScanState<K> {
 
     /// Begins at the end that the direction begins at.
     pub(super) unsafe fn start(&mut self, scan: &mut IndexScanDescData, direction: Direction) {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan's index is open.
         unsafe {
             if scan.parallel_scan.is_null() {
                 count_scan(scan);
@@ -149,7 +149,7 @@ impl<K: Searched> ScanState<K> {
 
     /// Reads the next page with matches and stands at its first one.
     pub(super) unsafe fn read_page(&mut self, scan: &mut IndexScanDescData) -> bool {
-        // SAFETY: as `amgettuple`; pins are this scan's own.
+        // SAFETY: the scan's relations are open, and nothing of them is locked; pins are this scan's own.
         unsafe {
             self.leave_page();
             let misses = prefetch::misses();
@@ -181,10 +181,10 @@ impl<K: Searched> ScanState<K> {
         self.store.expect(read)
     }
 
-    /// The same for the next page that no process of the parallel scan has read. The server never turns such a scan round,
-    /// nor marks a place in it.
+    /// Takes the matches of the next page that no process of the parallel scan has read; the page is pinned. None at
+    /// the end of the scan. The server never turns such a scan round, nor marks a place in it.
     unsafe fn read_on_with(&mut self, shared: &SharedScan, scan: &mut IndexScanDescData) -> Option<Buffer> {
-        // SAFETY: as `amgettuple`; nothing is locked.
+        // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe {
             match shared.take(&mut self.cursor) {
                 Turn::First => count_scan(scan),
@@ -200,7 +200,7 @@ impl<K: Searched> ScanState<K> {
     /// Marks killed entries dead, keeps a marked page's matches, and gives the page's pin back.
     #[inline]
     pub(super) unsafe fn leave_page(&mut self) {
-        // SAFETY: as the callbacks.
+        // SAFETY: the scan's index is open; pins are this scan's own.
         unsafe {
             if self.killed_count > 0 {
                 self.mark_dead();

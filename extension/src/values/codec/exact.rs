@@ -14,7 +14,7 @@ pub(super) unsafe fn put<const N: usize, const M: usize>(
     key: &mut Buffer<N>,
     carried: &mut Buffer<M>,
 ) {
-    // SAFETY: a value of the type, by the caller's contract.
+    // SAFETY: the value is of the type.
     let (field, negative) = ty.encode(unsafe { column::image(ty, value) });
     shape.put_field(field, key);
     if has_two_images(ty, field) {
@@ -25,7 +25,7 @@ pub(super) unsafe fn put<const N: usize, const M: usize>(
 pub(super) unsafe fn get(ty: ColumnType, field: u128, carried: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
     let negative = has_two_images(ty, field) && *carried.split_off_first()? != 0;
     let field = Some(field).filter(|field| *field <= last_field(ty))?;
-    // SAFETY: may raise, as the caller allows.
+    // SAFETY: no frame here owns a destructor.
     unsafe { tuple.put_exact(ty, ty.decode(field, negative)) }
 }
 

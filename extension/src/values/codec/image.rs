@@ -43,7 +43,7 @@ impl Image {
     /// # Safety
     /// `rel` is open and has the column, counted from 0. May raise.
     pub(super) unsafe fn of(rel: Relation, column: usize) -> Image {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open and has the column.
         unsafe {
             let attribute = &*attribute((*rel).rd_att, column);
             let align = match attribute.attalign as u8 {
@@ -131,7 +131,7 @@ impl Image {
     pub(super) unsafe fn get(self, stored: &[u8], tuple: &mut Tuple) -> Option<()> {
         let seen = self.seen(stored)?;
         let is_short = self.length == Self::VARLENA && seen[0] & 1 == 1;
-        // SAFETY: may raise, as the caller allows.
+        // SAFETY: no frame here owns a destructor.
         unsafe { tuple.put(seen, if is_short { 1 } else { self.align.into() }) }
     }
 
@@ -147,7 +147,7 @@ impl Image {
         let length = text.len() + blanks;
         let is_short = self.packable && length <= MOST_SHORT;
         let (header, align) = if is_short { (1, 1) } else { (HEADER, self.align.into()) };
-        // SAFETY: may raise, as the caller allows.
+        // SAFETY: no frame here owns a destructor.
         unsafe {
             tuple.put_with(header + length, align, |room| {
                 match room.first_chunk_mut() {
@@ -162,7 +162,7 @@ impl Image {
         }
     }
 
-    /// The same of what `write` writes: `most` bytes or less.
+    /// Puts what `write` writes, `most` bytes or less, into a tuple, with a length in front as short as the server has it.
     #[inline]
     pub(super) unsafe fn get_content(
         self,
@@ -171,7 +171,7 @@ impl Image {
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Option<()> {
         let align = usize::from(self.align);
-        // SAFETY: may raise, as the caller allows.
+        // SAFETY: no frame here owns a destructor.
         unsafe {
             tuple.put_with(align + HEADER + most, 1, |room| {
                 // Most are short; others are moved.
@@ -193,7 +193,7 @@ impl Image {
 
 /// `TupleDescAttr`.
 unsafe fn attribute(descriptor: pg_sys::TupleDesc, column: usize) -> *const pg_sys::FormData_pg_attribute {
-    // SAFETY: by the caller's contract the descriptor has the column.
+    // SAFETY: the descriptor has the column.
     unsafe {
         #[cfg(not(feature = "pg18"))]
         return (*descriptor).attrs.as_ptr().add(column);

@@ -21,7 +21,7 @@ pub(super) unsafe fn put<const N: usize, const M: usize>(
     key: &mut Buffer<N>,
     carried: &mut Buffer<M>,
 ) {
-    // SAFETY: a value of the type, by the caller's contract.
+    // SAFETY: the value is an interval.
     let (time, days, months) = unsafe {
         let stored = value.cast_mut_ptr::<u8>();
         let word = |at| stored.add(at).cast::<i32>().read_unaligned();

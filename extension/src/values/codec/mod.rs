@@ -54,7 +54,7 @@ impl Encoding {
         if let Some(ty) = column::column_type(order) {
             return Encoding::Exact(ty);
         }
-        // SAFETY: by this function's contract.
+        // SAFETY: a catalog lookup.
         let in_byte_order = |encoding| if unsafe { is_byte_order(collation) } { encoding } else { Encoding::Opaque };
         match order.to_u32() {
             pg_sys::F_BTTEXTCMP => in_byte_order(Encoding::Text),
@@ -137,7 +137,7 @@ impl Codec {
         }
     }
 
-    /// The same without a prefix: a column behind an opaque one, where no prefix is compared.
+    /// This codec without a prefix, for a column behind an opaque one, where no prefix is compared.
     pub fn without_prefix(self) -> Codec {
         Codec { shape: self.shape.without_prefix(), abbreviation: None, ..self }
     }
@@ -222,10 +222,10 @@ impl Codec {
     /// Puts a value's digit into `key`: what a value that is searched for is compared by.
     ///
     /// # Safety
-    /// As for [`put`](Self::put); the value is not NULL.
+    /// `value` is of the column, not NULL. The caller's frames own no destructors: may raise.
     #[inline]
     pub unsafe fn image<const N: usize>(&self, value: Datum, key: &mut Buffer<N>) {
-        // SAFETY: by this function's contract.
+        // SAFETY: the value is of the column.
         unsafe { self.put(value, false, key, &mut Buffer::<0>::new()) };
     }
 
@@ -241,7 +241,7 @@ impl Codec {
             tuple.put_null();
             return Some(());
         }
-        // SAFETY: by this function's contract.
+        // SAFETY: no frame here owns a destructor.
         unsafe {
             match (self.encoding, self.turn) {
                 (_, Some(turn)) => tuple.put_integer(shape.take_field(key)? as u64 ^ turn, image.align.into()),
@@ -251,11 +251,11 @@ impl Codec {
         }
     }
 
-    /// The same of the less common kinds, apart from the others, which take few registers.
+    /// What [`get`](Self::get) does, for the less common kinds: apart from the others, which take few registers.
     #[inline(never)]
     unsafe fn get_other(&self, key: &mut &[u8], carried: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
         let (shape, image) = (&self.shape, self.image);
-        // SAFETY: by the contract of `get`.
+        // SAFETY: no frame here owns a destructor.
         unsafe {
             match self.encoding {
                 Encoding::Exact(ty) => exact::get(ty, shape.take_field(key)?, carried, tuple),
@@ -299,7 +299,7 @@ impl Payload {
     /// # Safety
     /// `rel` is an open index of ours with such a column. May raise.
     pub unsafe fn of(rel: Relation, column: usize) -> Payload {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open and has the column.
         let image = unsafe { Image::of(rel, column) };
         Payload { shape: DigitShape { kind: image.kind(0), descending: false, nulls_first: true }, image }
     }
@@ -312,7 +312,7 @@ impl Payload {
         if is_null {
             return self.shape.put_null(carried);
         }
-        // SAFETY: by this function's contract.
+        // SAFETY: the value is of the column.
         unsafe { self.image.put(&self.shape, &[], value, carried) };
     }
 
@@ -325,7 +325,7 @@ impl Payload {
             tuple.put_null();
             return Some(());
         }
-        // SAFETY: by this function's contract.
+        // SAFETY: no frame here owns a destructor.
         unsafe { self.image.get(self.shape.take_opaque(carried)?, tuple) }
     }
 }

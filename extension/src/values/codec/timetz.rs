@@ -7,7 +7,7 @@ pub(super) const WIDTH: u8 = 12;
 const SECOND: i64 = 1_000_000;
 
 pub(super) unsafe fn field(value: Datum) -> u128 {
-    // SAFETY: a value of the type, by the caller's contract.
+    // SAFETY: the value is a time with time zone.
     let (time, zone) = unsafe {
         let stored = value.cast_mut_ptr::<u8>();
         (stored.cast::<i64>().read_unaligned(), stored.add(8).cast::<i32>().read_unaligned())
