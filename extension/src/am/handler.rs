@@ -169,7 +169,8 @@ pub fn is_ours(info: &IndexOptInfo) -> bool {
     info.amcostestimate.is_some_and(|estimate| estimate as *const () == amcostestimate as *const ())
 }
 
-/// Checks an operator class: all that btree asks of its own (the messages say "btree"), and that it stores its own type.
+/// Checks an operator class: all that btree asks of its own (the messages say "btree"), and that it stores its own
+/// type.
 #[pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
     // SAFETY: called by the server; raises if there is no such class.

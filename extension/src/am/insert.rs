@@ -11,7 +11,8 @@ use crate::storage::index::Index;
 use crate::storage::tree::tree;
 use crate::values::keys::{Keyed, with_keys};
 
-/// The `aminsert` callback. `false` says that uniqueness has to be checked again later, where the server asked for that.
+/// The `aminsert` callback. `false` says that uniqueness has to be checked again later, where the server asked for
+/// that.
 #[pg_guard]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C-unwind" fn aminsert(

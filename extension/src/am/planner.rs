@@ -1,10 +1,10 @@
 //! What the planner does for btree's operator families alone, it does for their copies too.
 //!
-//! Boolean conditions (15), `LIKE` and `^@` with the pattern classes, and proofs of uniqueness (15 to 17) are tried only
-//! where an index column's family is one of btree's. Our families are copies of those, so the planner may as well see
-//! the original: in its own description of the index, nowhere else. The executor looks a condition's operator up in the
-//! index's real family, where it means the same because the copy has it, which is checked here. Row comparisons (18)
-//! are tried with btree's own indexes alone.
+//! Boolean conditions (15), `LIKE` and `^@` with the pattern classes, and proofs of uniqueness (15 to 17) are tried
+//! only where an index column's family is one of btree's. Our families are copies of those, so the planner may as well
+//! see the original: in its own description of the index, nowhere else. The executor looks a condition's operator up in
+//! the index's real family, where it means the same because the copy has it, which is checked here. Row comparisons
+//! (18) are tried with btree's own indexes alone.
 //!
 //! A copy may lack what users have added to the original since it was made. That is about two types, and matters to
 //! queries that compare values of both: they are shown the copy.
@@ -23,8 +23,8 @@ use crate::pg::per_backend::PerBackend;
 /// The hook that was there before.
 static PREVIOUS: PerBackend<Cell<get_relation_info_hook_type>> = PerBackend::new(Cell::new(None));
 
-/// Installs the hook. Called when the library is loaded, after all that may fail; opening the first index is early enough, because the
-/// planner calls the hook after that.
+/// Installs the hook. Called when the library is loaded, after all that may fail; opening the first index is early
+/// enough, because the planner calls the hook after that.
 pub fn register() {
     // SAFETY: at library load, where hooks are installed and callbacks registered.
     unsafe {
@@ -55,9 +55,9 @@ unsafe extern "C-unwind" fn describe_indexes(root: *mut PlannerInfo, table: Oid,
     }
 }
 
-/// Puts btree's families in place of copies that have all the query needs, and, where all have, btree itself, because the
-/// planner makes index conditions of row comparisons for no other method. The executors before 18 take them for no other
-/// method either.
+/// Puts btree's families in place of copies that have all the query needs, and, where all have, btree itself, because
+/// the planner makes index conditions of row comparisons for no other method. The executors before 18 take them for no
+/// other method either.
 unsafe fn show_originals(index: &mut IndexOptInfo, compared: &mut impl FnMut() -> Compared) {
     let mut all = true;
     for column in 0..index.nkeycolumns as usize {

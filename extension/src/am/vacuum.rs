@@ -26,7 +26,8 @@ use crate::values::keys::with_keys;
 const WORDS_A_BLOCK: usize = 1024;
 const MOST_WORDS: usize = 1 << 18;
 
-/// So many free pages at the end of the file are left there, and so small a part of it: what the server leaves of tables.
+/// So many free pages at the end of the file are left there, and so small a part of it: what the server leaves of
+/// tables.
 const MOST_PAGES_LEFT: Block = 1000;
 const LEAST_PART_CUT: Block = 16;
 /// Pages asked for ahead there.
@@ -126,8 +127,8 @@ unsafe fn free_pages<K: KeySpace>(tree: Tree<'_, PgStore, K>, met: &BlockSet<'_>
     free
 }
 
-/// The `amvacuumcleanup` callback: deleted pages were given to the free space map at once, and those at the end of the file
-/// are given back to the system now.
+/// The `amvacuumcleanup` callback: deleted pages were given to the free space map at once, and those at the end of the
+/// file are given back to the system now.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amvacuumcleanup(
     info: *mut IndexVacuumInfo,
@@ -158,9 +159,9 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
     }
 }
 
-/// Gives free pages at the end of the file back to the system, where they are worth keeping everybody out of the index for a
-/// moment, and nobody is in there (the server's `lazy_truncate_heap`). Nothing leads to them but hints, and those go by where
-/// the file ends. How many there were.
+/// Gives free pages at the end of the file back to the system, where they are worth keeping everybody out of the index
+/// for a moment, and nobody is in there (the server's `lazy_truncate_heap`). Nothing leads to them but hints, and those
+/// go by where the file ends. How many there were.
 unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
     let rel = info.index;
     // SAFETY: an open index of ours that VACUUM has locked; the lock is given back, or by the server after an error.
@@ -197,7 +198,8 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
     }
 }
 
-/// Looks at the file from its end, at so many pages at most; at fewer, if it `yields`, as soon as anybody waits for the index.
+/// Looks at the file from its end, at so many pages at most; at fewer, if it `yields`, as soon as anybody waits for the
+/// index.
 unsafe fn file_end<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileEnd {
     let rel = tree.store().relation();
     let mut goes_on = |block: Block| {

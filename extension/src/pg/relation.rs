@@ -22,8 +22,8 @@ pub const INVALID_BUFFER: Buffer = 0;
 /// No subtransaction.
 const INVALID_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
-/// Whether VACUUM may make the file of an index shorter: not where the table's files keep their length, and not with a parallel
-/// VACUUM, which cannot take a transaction id for the lock.
+/// Whether VACUUM may make the file of an index shorter: not where the table's files keep their length, and not with a
+/// parallel VACUUM, which cannot take a transaction id for the lock.
 ///
 /// # Safety
 /// An open index whose table is locked.

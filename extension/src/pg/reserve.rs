@@ -1,6 +1,6 @@
-//! Rust's own allocations. There are few, all small: most are made where an error of the server's becomes a panic and is
-//! raised again. Rust ends the process if one fails, and the end of one of its processes is a crash to the server, so
-//! they have a reserve for when the system gives no memory.
+//! Rust's own allocations. There are few, all small: most are made where an error of the server's becomes a panic and
+//! is raised again. Rust ends the process if one fails, and the end of one of its processes is a crash to the server,
+//! so they have a reserve for when the system gives no memory.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -8,8 +8,8 @@ use std::alloc::System;
 
 use super::per_backend::PerBackend;
 
-/// Bytes in reserve. An error's texts and a panic take less than two thousand, of which a name of a few bytes is lost: who
-/// passes the error on jumps away from it.
+/// Bytes in reserve. An error's texts and a panic take less than two thousand, of which a name of a few bytes is lost:
+/// who passes the error on jumps away from it.
 const SIZE: usize = BLOCKS * BLOCK;
 const BLOCKS: usize = 1024;
 const BLOCK: usize = 64;

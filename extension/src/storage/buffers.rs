@@ -212,8 +212,8 @@ impl PgStore {
         }
     }
 
-    /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who finds
-    /// it in the free space map or at the end of the file finds it locked.
+    /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who
+    /// finds it in the free space map or at the end of the file finds it locked.
     fn extend(&self) -> Buffer {
         // SAFETY: an open relation.
         let buffer = unsafe { relation::add_locked_page(self.rel) };
@@ -356,8 +356,8 @@ impl PageStore for PgStore {
         unsafe {
             let log = relation::needs_wal(self.rel).then(|| self.log_kind());
             let record = (log == Some(LogKind::Own)).then(|| own_wal::prepare(self.rel, change));
-            // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary one by
-            // nobody.
+            // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary
+            // one by nobody.
             let hot =
                 hot_keys::cache().filter(|_| !relation::is_temporary(self.rel)).map(|cache| (cache, self.build_id()));
             errors::start_critical_section();

@@ -27,8 +27,9 @@ pub unsafe fn find(
     if suspects.is_empty() {
         return None;
     }
-    // SAFETY: `rel` and `heap` are open, and the leaf is locked. The arrays have an element for each suspect, and the method only ever takes
-    // some of the first one's away; what an error leaves belongs to the context of the statement.
+    // SAFETY: `rel` and `heap` are open, and the leaf is locked. The arrays have an element for each suspect, and the
+    // method only ever takes some of the first one's away; what an error leaves belongs to the context of the
+    // statement.
     unsafe {
         let context = pg_sys::CurrentMemoryContext;
         let rows: *mut TM_IndexDelete = allocate(context, suspects.len(), false);

@@ -19,8 +19,8 @@ const PLACES: usize = 4;
 const PRICE_OF_A_MISS: i32 = 8;
 const MOST_CREDIT: i32 = 64;
 const REST: u32 = 1 << 13;
-/// The cache of hot keys is given more time, as it learns them one by one. It rests longer each time, up to a limit, until
-/// it has earned as much again.
+/// The cache of hot keys is given more time, as it learns them one by one. It rests longer each time, up to a limit,
+/// until it has earned as much again.
 const ROWS_CREDIT: i32 = 1 << 13;
 const MOST_ROWS_CREDIT: i32 = 2 * ROWS_CREDIT;
 const MOST_ROWS_REST: u32 = 4 * REST;
@@ -154,8 +154,8 @@ impl Place {
         Some(Seen { from, block: leaf as Block, pin: (leaf >> 32) as Buffer })
     }
 
-    /// Learns where a leaf is: see [`PageStore::note_leaf`](fpbtree_engine::store::PageStore::note_leaf). `blocks` is how
-    /// many the index has.
+    /// Learns where a leaf is: see [`PageStore::note_leaf`](fpbtree_engine::store::PageStore::note_leaf). `blocks` is
+    /// how many the index has.
     pub fn learn(
         &self,
         (block, buffer): (Block, Buffer),
@@ -186,8 +186,8 @@ impl Place {
         }
     }
 
-    /// What the cache of hot keys says of a lookup's key; it is worth the time that so many asked in vain take. It is not
-    /// asked for a while if it knew hardly any. `ask` does not come back to this module.
+    /// What the cache of hot keys says of a lookup's key; it is worth the time that so many asked in vain take. It is
+    /// not asked for a while if it knew hardly any. `ask` does not come back to this module.
     #[inline]
     pub fn ask_for_rows(&self, worth: i32, ask: impl FnOnce() -> Lookup) -> Option<Lookup> {
         let cache = self.cache(caches())?;

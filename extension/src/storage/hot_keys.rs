@@ -66,8 +66,8 @@ unsafe extern "C-unwind" fn request() {
     }
 }
 
-/// Where the memory cannot be had, says whose setting asks for it: the server that fails to map it does not know. All of
-/// the cache is written at the start, so that one larger than the machine's memory would take the machine down.
+/// Where the memory cannot be had, says whose setting asks for it: the server that fails to map it does not know. All
+/// of the cache is written at the start, so that one larger than the machine's memory would take the machine down.
 fn check_size(size: usize) {
     const MB: usize = 1 << 20;
     // SAFETY: the server's own setting.
@@ -89,8 +89,8 @@ fn check_size(size: usize) {
 unsafe extern "C-unwind" fn startup() {
     let access = ACCESS.get();
     let size = options::hot_cache_size();
-    // SAFETY: called by the server, once the memory asked for is there; it stays while there are processes. Everyone else
-    // reaches it through the cache.
+    // SAFETY: called by the server, once the memory asked for is there; it stays while there are processes. Everyone
+    // else reaches it through the cache.
     unsafe {
         if let Some(next) = (*access).startup {
             next();
@@ -107,9 +107,9 @@ unsafe extern "C-unwind" fn startup() {
     }
 }
 
-/// What the cache knows an index by: its file, which copies of a database do not share, and what its pages are known by,
-/// which files that come to have the same name do not; unless they are a copy's, of a database that was given the number of
-/// one before it.
+/// What the cache knows an index by: its file, which copies of a database do not share, and what its pages are known
+/// by, which files that come to have the same name do not; unless they are a copy's, of a database that was given the
+/// number of one before it.
 ///
 /// # Safety
 /// `rel` is an open index of ours with this build id. May raise.
@@ -122,8 +122,8 @@ pub unsafe fn owner(rel: Relation, build_id: u64) -> u64 {
     hot_keys::owner(build_id, file)
 }
 
-/// The transaction that the session's database, as it is described now, is of. Looked up once: who has looked before the
-/// description changes keeps keys of its own, which is no harm.
+/// The transaction that the session's database, as it is described now, is of. Looked up once: who has looked before
+/// the description changes keeps keys of its own, which is no harm.
 unsafe fn database_is_of() -> u32 {
     // SAFETY: the session's own; a tuple of the catalog's cache, which is read before it is given back.
     unsafe {

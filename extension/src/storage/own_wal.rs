@@ -1,5 +1,5 @@
-//! The indexes' own log: records that say what a change does, for a resource manager that the server knows if the library
-//! is in `shared_preload_libraries` (docs/design.md, 7). Which log an index has is decided when it is built.
+//! The indexes' own log: records that say what a change does, for a resource manager that the server knows if the
+//! library is in `shared_preload_libraries` (docs/design.md, 7). Which log an index has is decided when it is built.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -61,8 +61,8 @@ pub fn kind_of_new() -> LogKind {
 static PARTS: PerBackend<UnsafeCell<[Vec<u8>; MOST_BLOCKS]>> =
     PerBackend::new(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS]));
 
-/// Prepares the record of a change of an index that has our own log, for [`insert`], and says of what kind it is. Raises
-/// an error if the server does not know the resource manager.
+/// Prepares the record of a change of an index that has our own log, for [`insert`], and says of what kind it is.
+/// Raises an error if the server does not know the resource manager.
 ///
 /// # Safety
 /// `rel` is open. May raise.
@@ -169,8 +169,8 @@ impl WalRecord {
 }
 
 /// `rm_redo`: makes a change again. A page that entries are taken from is waited for until nobody pins it, before
-/// anything else is locked: so that an index-only scan on a standby is done with its copy. An error in recovery ends the
-/// process, so nothing has to be dropped.
+/// anything else is locked: so that an index-only scan on a standby is done with its copy. An error in recovery ends
+/// the process, so nothing has to be dropped.
 ///
 /// It is called for each record, so it does without pgrx's guard, which saves the state of the processor each time: the
 /// server's errors pass, and a panic becomes one here.
@@ -186,8 +186,8 @@ const FORESEEN: usize = 4;
 /// Bytes at a page's front that redo reads: its header and its in-page root, which says where the nodes are.
 const FRONT: usize = 8 * CACHE_LINE;
 
-/// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages that
-/// it misses, and noted in which buffers the others are.
+/// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages
+/// that it misses, and noted in which buffers the others are.
 fn prefetch(record: WalRecord) {
     // SAFETY: the server's queue, which this process alone reads; records stay in it until they are redone.
     unsafe {

@@ -1,7 +1,7 @@
 //! Reading ahead: while reads miss, pages a scan will come to are asked for before it does (docs/design.md, 8).
 //!
-//! A lookahead opens when the server has had to read a page that the scan wanted, and closes when what it asks for is in
-//! shared buffers anyway: a scan in memory asks for nothing.
+//! A lookahead opens when the server has had to read a page that the scan wanted, and closes when what it asks for is
+//! in shared buffers anyway: a scan in memory asks for nothing.
 
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -127,8 +127,8 @@ pub unsafe fn prefetch(rel: Relation, block: Block) -> pg_sys::PrefetchBufferRes
     let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
     // SAFETY: an open relation.
     unsafe {
-        // The server raises an error of its own for a block in a file that is not there, and only a damaged page names one.
-        // Whoever reads the page says so.
+        // The server raises an error of its own for a block in a file that is not there, and only a damaged page names
+        // one. Whoever reads the page says so.
         if block >= pg_sys::RELSEG_SIZE && block >= ffi::RelationGetNumberOfBlocksInFork(rel, fork) {
             return pg_sys::PrefetchBufferResult { recent_buffer: relation::INVALID_BUFFER, initiated_io: false };
         }
@@ -197,8 +197,8 @@ impl<K: KeySpace> LeavesAhead<K> {
         self.leaves.end();
     }
 
-    /// Notes that the scan has come to this leaf and goes on from `place`, and whether it had to be read; asks for more if
-    /// leaves have to be.
+    /// Notes that the scan has come to this leaf and goes on from `place`, and whether it had to be read; asks for more
+    /// if leaves have to be.
     ///
     /// # Safety
     /// `index` is open and nothing of it is locked. May raise.

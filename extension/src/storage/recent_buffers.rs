@@ -1,5 +1,5 @@
-//! Where this server process has seen pages last, so that most are pinned without asking the server's buffer table. All of
-//! it is hints: the server compares what a buffer holds.
+//! Where this server process has seen pages last, so that most are pinned without asking the server's buffer table. All
+//! of it is hints: the server compares what a buffer holds.
 
 use core::cell::UnsafeCell;
 

@@ -1,5 +1,5 @@
-//! Abbreviated keys: the first bytes of a collation's sort key, or of what else values are compared by, which order them
-//! without calling a comparison function as far as they differ.
+//! Abbreviated keys: the first bytes of a collation's sort key, or of what else values are compared by, which order
+//! them without calling a comparison function as far as they differ.
 //!
 //! The server makes those of texts for sorting, and only for collations whose sort keys it trusts (those of ICU). What
 //! ICU makes of a text changes with its version, as the order itself does: then an index has to be rebuilt anyway.
@@ -46,8 +46,8 @@ struct Known {
     key_function: SortKeyFunction,
     /// In a memory context of its own, `ssup_cxt`. Null if there are no abbreviated keys.
     support: *mut SortSupportData,
-    /// Whether the server's converter is at work with it. If that is seen at the beginning of a call, an error ended the
-    /// last one, and nobody knows what it left.
+    /// Whether the server's converter is at work with it. If that is seen at the beginning of a call, an error ended
+    /// the last one, and nobody knows what it left.
     is_busy: bool,
 }
 
@@ -82,8 +82,8 @@ impl Abbreviation {
         (!known.support.is_null()).then_some(Abbreviation::SortKey(key_function))
     }
 
-    /// The abbreviated key of a value. Of a value that is longer than any key can be it is of no use, and is not made: the
-    /// server's converter keeps as much memory as the longest value took.
+    /// The abbreviated key of a value. Of a value that is longer than any key can be it is of no use, and is not made:
+    /// the server's converter keeps as much memory as the longest value took.
     ///
     /// # Safety
     /// `value` is of the type the abbreviation is for. The caller's frames own no destructors: may raise.
@@ -161,8 +161,8 @@ unsafe fn prepare(key_function: SortKeyFunction) -> *mut SortSupportData {
     }
 }
 
-/// Whether it is one of citext's functions that compares texts in lower case by their bytes. Those of its plain operator
-/// class do where the collation is of that kind.
+/// Whether it is one of citext's functions that compares texts in lower case by their bytes. Those of its plain
+/// operator class do where the collation is of that kind.
 unsafe fn is_lower_case_in_byte_order(order: Oid, collation: Oid) -> bool {
     // SAFETY: the server's catalog cache; a tuple found there is copied from before it is given back. May raise.
     unsafe {

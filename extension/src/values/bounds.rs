@@ -189,8 +189,8 @@ fn first_field(ty: ColumnType, local: i64) -> u128 {
     ty.encode(image as u128).0
 }
 
-/// The session's time zone's offset from UTC at a moment of Unix time, and its next change after that: when, and to what
-/// offset. All in seconds.
+/// The session's time zone's offset from UTC at a moment of Unix time, and its next change after that: when, and to
+/// what offset. All in seconds.
 fn offset_at(moment: i64) -> (i64, Option<(i64, i64)>) {
     let (mut before, mut was_summer, mut change) = (0, 0, 0);
     let (mut after, mut is_summer) = (0, 0);

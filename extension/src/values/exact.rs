@@ -52,8 +52,8 @@ pub fn search(ty: ColumnType, compare: impl FnMut(u128) -> Ordering) -> Neighbou
     search_in(&values(ty), compare)
 }
 
-/// Searches as [`search`] does, where `compare` keeps to the order of the column only from one of `cuts` (ascending) to the next:
-/// what `wants` makes of the neighbours in each such piece of the column's values, ascending.
+/// Searches as [`search`] does, where `compare` keeps to the order of the column only from one of `cuts` (ascending) to
+/// the next: what `wants` makes of the neighbours in each such piece of the column's values, ascending.
 pub fn search_pieces(
     ty: ColumnType,
     cuts: &[u128],

@@ -1,5 +1,5 @@
-//! CREATE INDEX and REINDEX: entries collected by the heap scan, in parallel workers where the server grants them, sorted,
-//! loaded bottom up.
+//! CREATE INDEX and REINDEX: entries collected by the heap scan, in parallel workers where the server grants them,
+//! sorted, loaded bottom up.
 
 use fpbtree_engine::format::{Block, META, PageBytes, ROOT};
 use fpbtree_engine::page::Entry;

@@ -1,5 +1,5 @@
-//! Where the pages of a new index go: to the server's bulk writer where it has one (17 on), which logs and writes 32 at a
-//! time out of memory of its own; else, and where several processes write, through shared buffers.
+//! Where the pages of a new index go: to the server's bulk writer where it has one (17 on), which logs and writes 32 at
+//! a time out of memory of its own; else, and where several processes write, through shared buffers.
 
 use fpbtree_engine::format::{Block, PageBytes};
 use fpbtree_engine::tree::load::Pages;

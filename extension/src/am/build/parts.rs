@@ -1,5 +1,5 @@
-//! Loading in parts: the sorted entries that all participants have left are divided by their keys. Whoever is free takes
-//! the next part, merges its entries, and writes and logs its leaves; the leader builds the levels above.
+//! Loading in parts: the sorted entries that all participants have left are divided by their keys. Whoever is free
+//! takes the next part, merges its entries, and writes and logs its leaves; the leader builds the levels above.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;

@@ -5,8 +5,8 @@ use core::ffi::{c_char, c_int};
 use pgrx::pg_guard;
 use pgrx::pg_sys;
 
-/// Phases that `pg_stat_progress_create_index` names, as btree numbers and names its own. The server's first phase is 1;
-/// 4 would be the sort of dead rows, which are sorted with the others here.
+/// Phases that `pg_stat_progress_create_index` names, as btree numbers and names its own. The server's first phase is
+/// 1; 4 would be the sort of dead rows, which are sorted with the others here.
 pub(super) const PHASE_SCAN: i64 = 2;
 pub(super) const PHASE_SORT: i64 = 3;
 pub(super) const PHASE_LOAD: i64 = 5;

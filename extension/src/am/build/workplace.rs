@@ -15,8 +15,8 @@ use crate::am::sort::{Files, Shelf, Sort};
 use crate::pg::ffi;
 use crate::storage::index::Index;
 
-/// What the memory of all who take part has, in the order it is asked for: [`SharedBuild`], the parallel scan, a [`Share`] for
-/// each of them, [`Part`]s of the index, what each worker logged and read, and the statement.
+/// What the memory of all who take part has, in the order it is asked for: [`SharedBuild`], the parallel scan, a
+/// [`Share`] for each of them, [`Part`]s of the index, what each worker logged and read, and the statement.
 const SHARED: u64 = 0;
 const SCAN: u64 = 1;
 const SHARES: u64 = 2;
@@ -121,8 +121,8 @@ impl Workplace {
         room: usize,
         progress: bool,
     ) {
-        // SAFETY: the relations are open; the share is this participant's until it says that it is done. The collector lives in
-        // this frame and owns no destructor.
+        // SAFETY: the relations are open; the share is this participant's until it says that it is done. The collector
+        // lives in this frame and owns no destructor.
         unsafe {
             let files = Files::Left(self.shelf(participant));
             let mut collector = Collector::<K>::new(target.rel, room, files);

@@ -37,7 +37,8 @@ pub unsafe extern "C-unwind" fn fpbtree_check_wrapper(call: FunctionCallInfo) ->
     unsafe {
         let index = Oid::from(argument(call, 0).value() as u32);
         let rows = ResultRows::new(call);
-        // As amcheck's parent check: nobody writes meanwhile. A standby cannot take such a lock; there replay is to rest.
+        // As amcheck's parent check: nobody writes meanwhile. A standby cannot take such a lock; there replay is to
+        // rest.
         let lock = if pg_sys::RecoveryInProgress() { pg_sys::AccessShareLock } else { pg_sys::ShareLock };
         if pg_sys::RecoveryInProgress() && ffi::GetRecoveryPauseState() != RECOVERY_PAUSED {
             errors::raise(

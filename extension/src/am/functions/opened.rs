@@ -173,8 +173,8 @@ unsafe fn check_usable(rel: Relation) {
     }
 }
 
-/// Who called, while the code of comparison functions, index expressions and predicates runs as the table's owner: it is
-/// the owner's code, and could do whatever the caller may.
+/// Who called, while the code of comparison functions, index expressions and predicates runs as the table's owner: it
+/// is the owner's code, and could do whatever the caller may.
 struct Caller {
     user: Oid,
     context: c_int,

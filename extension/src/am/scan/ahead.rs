@@ -1,5 +1,5 @@
-//! What a scan looks ahead with: pages on their way, and the *scout*, a second cursor that walks through the matches the
-//! scan will return.
+//! What a scan looks ahead with: pages on their way, and the *scout*, a second cursor that walks through the matches
+//! the scan will return.
 
 use fpbtree_engine::format::Block;
 use fpbtree_engine::scan::{Cursor, Matches};

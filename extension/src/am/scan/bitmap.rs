@@ -34,7 +34,8 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
-    /// Raises an error if the table does not have the block of some match of the page, or a bitmap no room for an offset.
+    /// Raises an error if the table does not have the block of some match of the page, or a bitmap no room for an
+    /// offset.
     unsafe fn check_heap_places(&mut self, scan: &IndexScanDescData) {
         let tids = self.matches.tids();
         let farthest = tids.iter().map(|tid| tid.block()).max().unwrap_or(0);

@@ -226,8 +226,8 @@ impl ExactConditions {
         }
     }
 
-    /// Narrows the lane_bounds to where a row comparison may hold: as far as its columns are the index's leading ones, in
-    /// the same direction, it is a comparison of lanes.
+    /// Narrows the lane_bounds to where a row comparison may hold: as far as its columns are the index's leading ones,
+    /// in the same direction, it is a comparison of lanes.
     unsafe fn narrow(&mut self, rel: Relation, members: &[ScanKeyData]) {
         let columns = self.shape.columns();
         let strategy = with_equality(members[0].sk_strategy);

@@ -64,7 +64,8 @@ impl<K: Searched> ScanState<K> {
         true
     }
 
-    /// Pins the leaf that has the rows, which holds VACUUM off them while an index-only scan takes them for visible (I6).
+    /// Pins the leaf that has the rows, which holds VACUUM off them while an index-only scan takes them for visible
+    /// (I6).
     /// `false` if the leaf has changed since: under its lock nobody is about to change it.
     #[inline]
     unsafe fn pin_hot(&mut self, cache: &HotKeys<'_>, key: HotKey, leaf: Stamp) -> bool {

@@ -18,8 +18,8 @@ const TUPLE_AHEAD: usize = 4;
 const FEW_BLOCKS: Block = 128;
 
 impl<K: Searched> ScanState<K> {
-    /// Before the server looks at a match's row: fetches what it will need for the next ones. Only for rows that it will
-    /// look at, and as it would find them: a page that is not in shared buffers is asked for.
+    /// Before the server looks at a match's row: fetches what it will need for the next ones. Only for rows that it
+    /// will look at, and as it would find them: a page that is not in shared buffers is asked for.
     #[inline]
     pub(super) unsafe fn touch_rows(&mut self, scan: &IndexScanDescData, at: usize) {
         // SAFETY: the scan's relations are open.

@@ -42,8 +42,8 @@ macro_rules! with_state {
     };
 }
 
-/// The `amcanreturn` callback: index-only scans give back exactly what was stored. In recovery only if the index has our
-/// own log: redo of generic records does not wait for the pins that make such scans safe.
+/// The `amcanreturn` callback: index-only scans give back exactly what was stored. In recovery only if the index has
+/// our own log: redo of generic records does not wait for the pins that make such scans safe.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amcanreturn(rel: Relation, _column: c_int) -> bool {
     // SAFETY: called by the server, with an open index of ours.
@@ -105,8 +105,8 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
     }
 }
 
-/// The `amgettuple` callback. Not guarded itself: most calls only step to the next match of a page, which does not panic,
-/// and for them the guard would cost as much as the work.
+/// The `amgettuple` callback. Not guarded itself: most calls only step to the next match of a page, which does not
+/// panic, and for them the guard would cost as much as the work.
 pub unsafe extern "C-unwind" fn amgettuple(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool {
     // SAFETY: called by the server, with a scan that `amrescan` prepared.
     unsafe { with_state!(scan, state => state.next_in_page(&mut *scan, way(direction))) || next_match(scan, direction) }

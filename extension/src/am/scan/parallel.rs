@@ -82,8 +82,8 @@ impl SharedScan {
     }
 
     /// Takes the place to go on from into `cursor`, waiting while another process has it. After [`Turn::First`] and
-    /// [`Turn::Next`] the others wait for [`hand_on`](SharedScan::hand_on); if an error keeps it from coming, the server
-    /// ends them all.
+    /// [`Turn::Next`] the others wait for [`hand_on`](SharedScan::hand_on); if an error keeps it from coming, the
+    /// server ends them all.
     ///
     /// # Safety
     /// Nothing is locked; the cursor is of the index's key space. May raise.
@@ -165,7 +165,8 @@ pub unsafe extern "C-unwind" fn amestimateparallelscan(
 #[pg_guard]
 pub unsafe extern "C-unwind" fn aminitparallelscan(memory: *mut c_void) {
     let shared = SharedScan::within(memory);
-    // SAFETY: the server gives as much memory as was asked for, and nobody else knows it yet. All-zero bytes are cursors.
+    // SAFETY: the server gives as much memory as was asked for, and nobody else knows it yet. All-zero bytes are
+    // cursors.
     unsafe {
         shared.write_bytes(0, 1);
         pg_sys::ConditionVariableInit((*shared).changed.get());

@@ -32,7 +32,8 @@ pub(super) struct ScanState<K: Searched> {
     /// What is looked for; it borrows from `columns`.
     pub conditions: K::Conditions,
     pub cursor: Cursor<K>,
-    /// How often the server had had to read a page when the scan last looked, to notice that a row's block was not there.
+    /// How often the server had had to read a page when the scan last looked, to notice that a row's block was not
+    /// there.
     pub misses: i64,
     /// Whether a leaf has been read since the scan began.
     pub has_read: bool,

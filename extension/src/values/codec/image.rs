@@ -162,7 +162,8 @@ impl Image {
         }
     }
 
-    /// Puts what `write` writes, `most` bytes or less, into a tuple, with a length in front as short as the server has it.
+    /// Puts what `write` writes, `most` bytes or less, into a tuple, with a length in front as short as the server has
+    /// it.
     #[inline]
     pub(super) unsafe fn get_content(
         self,

@@ -1,5 +1,5 @@
-//! `interval`: 8 bytes of time, 4 of days, 4 of months. What is compared is its span, with days of 24 hours and months of
-//! 30 days; days and months are the residue.
+//! `interval`: 8 bytes of time, 4 of days, 4 of months. What is compared is its span, with days of 24 hours and months
+//! of 30 days; days and months are the residue.
 
 use fpbtree_engine::keys::digits::{Buffer, DigitShape};
 use pgrx::pg_sys::Datum;

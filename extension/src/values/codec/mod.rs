@@ -229,8 +229,8 @@ impl Codec {
         unsafe { self.put(value, false, key, &mut Buffer::<0>::new()) };
     }
 
-    /// Takes a digit, an opaque one without its prefix, off the front of `key` and its residue off the front of `carried`: the
-    /// value is the tuple's next column. None if the bytes are damaged.
+    /// Takes a digit, an opaque one without its prefix, off the front of `key` and its residue off the front of
+    /// `carried`: the value is the tuple's next column. None if the bytes are damaged.
     ///
     /// # Safety
     /// The caller's frames own no destructors: may raise when out of memory.
