@@ -7,6 +7,7 @@ SERVER := postgresql
 endif
 
 NEEDED := gcc libc6-dev clang libclang-dev python3 rust $(SERVER)
+BENCH_NEEDED := python3-psycopg2 python3-matplotlib
 
 # Shells put the terminal's width into COLUMNS: only what is said to make itself counts.
 MATRIX := $(foreach kind,$(KINDS),--kind $(kind)) $(if $(FRESH),--fresh) \
@@ -15,7 +16,8 @@ BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(foreach figur
 # What is no name of the extension's own figures is one of the lab's, or wrong, and then the lab's are listed, too.
 OF_LAB = $(if $(FIGURE),$(filter-out $(shell bench/run --names),$(FIGURE)),all)
 
-.PHONY: help packages test-packages locales install lab test test-matrix torture valgrind demo bench bench-readme clean
+.PHONY: help packages test-packages client-packages bench-packages locales install lab test test-matrix torture valgrind \
+	demo bench bench-readme clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +27,13 @@ packages:
 	@scripts/need $(NEEDED)
 
 test-packages:
-	@scripts/need $(NEEDED) perl libipc-run-perl clippy
+	@scripts/need $(NEEDED) $(BENCH_NEEDED) perl libipc-run-perl clippy
+
+client-packages: packages
+	@scripts/need python3-psycopg2
+
+bench-packages: packages
+	@scripts/need $(BENCH_NEEDED)
 
 install: packages ## build the extension and install it into PostgreSQL
 	scripts/install-extension $(PG_CONFIG)
@@ -36,14 +44,15 @@ test: test-packages ## formatting, lints, and every test on the PostgreSQL at ha
 test-matrix: ## the extension's tests on PostgreSQL 17 and 18, in Debian roots of their own
 	scripts/matrix
 
-torture: install ## crash, recover, check, again and again, for three minutes; HOURS=0.5 for longer, SEED= repeats
+torture: client-packages install
+torture: ## crash, recover, check, again and again, for three minutes; HOURS=0.5 for longer, SEED= repeats
 	scripts/torture --pg-config $(PG_CONFIG) $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED))
 
 valgrind: install ## scans, inserts, VACUUM and redo under valgrind's memcheck, in a few minutes
 	@scripts/need valgrind
 	scripts/valgrind $(PG_CONFIG)
 
-demo: install ## fpbtree beside btree on pgbench's accounts, in under three minutes
+demo: client-packages install ## fpbtree beside btree on pgbench's accounts, in under three minutes
 	scripts/demo $(PG_CONFIG)
 
 lab: packages ## build what measures the papers' structures, target/release/fpbtree-lab
@@ -54,12 +63,12 @@ locales:
 	@locale -a | grep -qix 'en_us\.utf-\?8' || { scripts/need locales && localedef -i en_US -f UTF-8 en_US.UTF-8; } \
 		|| echo "without en_US.UTF-8, the matrix's kinds of that name are left out"
 
-bench: install $(if $(filter matrix,$(FIGURE)),locales)
+bench: bench-packages install $(if $(filter matrix,$(FIGURE)),locales)
 bench: ## the papers' figures, then fpbtree beside btree: bench/out/report.html; FULL=1 for full size, FIGURE=NAME for one
 	@$(if $(OF_LAB),$(MAKE) --no-print-directory lab)
 	@$(BENCH)
 
-bench-readme: ## the matrix of the last full run into README.md (make bench FIGURE=matrix FULL=1)
+bench-readme: bench-packages ## the matrix of the last full run into README.md (make bench FIGURE=matrix FULL=1)
 	@bench/run --readme
 
 clean: ## remove what was built, the test roots included

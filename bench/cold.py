@@ -54,9 +54,10 @@ def upper_half(_, table):
 def array(bench, table):
     """Keys of the rows that `half_of_rows` leaves out, at random."""
     numbers = f"SELECT 1 + {below(bench.rows_of('grown'), 71)} AS i FROM generate_series(1, {4 * ARRAY_KEYS}) i"
-    keys = f"SELECT DISTINCT hashint4(i::int4) AS k FROM ({numbers}) numbers"
-    chosen = f"SELECT k FROM ({keys}) keys WHERE k >= {key_at(0.6)} LIMIT {ARRAY_KEYS}"
-    return [count(table, f"k = ANY ('{bench.session.query(f'SELECT array_agg(k) FROM ({chosen}) chosen')}'::int4[])")]
+    distinct = f"SELECT DISTINCT hashint4(i::int4) AS k FROM ({numbers}) numbers"
+    chosen = f"SELECT k FROM ({distinct}) keys WHERE k >= {key_at(0.6)} LIMIT {ARRAY_KEYS}"
+    keys = bench.session.value(f"SELECT array_agg(k)::text FROM ({chosen}) chosen")
+    return [count(table, f"k = ANY ('{keys}'::int4[])")]
 
 
 def limited(limit, first, last, places, _, table):
@@ -140,9 +141,9 @@ def prefetched(bench):
     """How many blocks this session's scans of fpbtree's indexes asked for ahead, and how many of them nobody read."""
     tables = sorted({SCANS[name].kind for name in COMPLETE})
     indexes = ", ".join(f"('{bench.indexed(kind, 'fpbtree')}_k'::regclass)" for kind in tables)
-    answer = bench.session.query(f"SELECT sum(requested), sum(wasted) FROM (VALUES {indexes}) i (index),"
+    [sums] = bench.session.query(f"SELECT sum(requested), sum(wasted) FROM (VALUES {indexes}) i (index),"
                                  " fpbtree_stat_prefetch(index)")
-    return [float(number) for number in answer.split("|")]
+    return map(float, sums)
 
 
 def cold_samples(bench):

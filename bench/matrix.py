@@ -171,7 +171,7 @@ class Run:
                 self.leave_out(name, column, "only root can empty the system's cache")
 
     def without_collation(self, bench):
-        there = set(bench.session.query("SELECT collname FROM pg_collation").split("\n"))
+        there = {name for name, in bench.session.query("SELECT collname FROM pg_collation")}
         for name in self.todo:
             for lacking in sorted(self.kinds[name].collations - there):
                 for column in list(self.todo[name]):

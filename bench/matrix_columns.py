@@ -77,8 +77,7 @@ def keys(bench, kind):
 def check(bench, statement, index, *node_types):
     """As Bench.expect_plan, but says in a word where no index-only scan can be."""
     if "Index Only Scan" in node_types:
-        able = bench.session.query(f"SELECT pg_index_column_has_property('{index}', 1, 'returnable')")
-        if able != "t":
+        if not bench.session.value(f"SELECT pg_index_column_has_property('{index}', 1, 'returnable')"):
             raise WrongPlan("no index-only scan")
     bench.expect_plan(statement, index, *node_types)
 
@@ -154,10 +153,10 @@ def probe_rows(bench, kind):
 
 def literals(bench, kind, query):
     """The rows of a query, each a list of literals of the key's columns."""
-    parts = " || E'\\t' || ".join(f"quote_literal({key}::text)" for key in keys(bench, kind))
+    parts = ", ".join(f"quote_literal({key}::text)" for key in keys(bench, kind))
     types = [definition.split()[0] for definition in bench.kinds[kind].columns.values()]
-    rows = bench.session.query(f"SELECT {parts} FROM ({query}) chosen").split("\n")
-    return [[f"{value}::{kind}" for value, kind in zip(row.split("\t"), types)] for row in rows]
+    rows = bench.session.query(f"SELECT {parts} FROM ({query}) chosen")
+    return [[f"{value}::{kind}" for value, kind in zip(row, types)] for row in rows]
 
 
 def lookup(bench, kind):
@@ -248,7 +247,7 @@ def like(bench, kind):
     prefixes = f"SELECT left(k, n) AS prefix FROM ({middle}) middle, generate_series(1, length(k)) n"
     some = min(bench.rows, 10_000)
     counted = f"SELECT prefix FROM ({prefixes}) p, {table} t WHERE payload <= {some} AND starts_with(t.k, prefix) GROUP BY 1"
-    prefix = bench.session.query(f"{counted} HAVING count(*) >= {some // 20} ORDER BY length(prefix) DESC LIMIT 1")
+    prefix = bench.session.value(f"{counted} HAVING count(*) >= {some // 20} ORDER BY length(prefix) DESC LIMIT 1")
     pattern = re.sub(r"([\\%_])", r"\\\1", prefix or "") + "%"
     return timed(bench, kind, "like", INDEX_ONLY, "Index Only Scan", lambda table: count(table, f"k LIKE '{pattern}'"))
 

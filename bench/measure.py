@@ -178,7 +178,7 @@ class Bench:
     def __post_init__(self):
         self.session = self.server.session()
         self.session.query("CREATE EXTENSION fpbtree")
-        self.version = int(self.session.query("SHOW server_version_num")) // 10000
+        self.version = int(self.session.value("SHOW server_version_num")) // 10000
 
     def rows_of(self, kind):
         return self.kinds[kind].rows or int(self.rows * self.kinds[kind].share)
@@ -249,7 +249,7 @@ class Bench:
         return self.session.time(f"CREATE INDEX {table}_k ON {table} USING {method} {columns} WITH (fillfactor = 90)")
 
     def size(self, table):
-        return int(self.session.query(f"SELECT pg_relation_size('{table}_k')"))
+        return self.session.value(f"SELECT pg_relation_size('{table}_k')")
 
     def alternate(self, run, arms=METHODS, warm_ups=1, times=1):
         """Warm-ups, then `times * rounds` rounds of run(arm, round), each in the opposite order of the one before."""

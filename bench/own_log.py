@@ -27,7 +27,7 @@ def own_log(bench, **settings):
 
 
 def log_position(bench):
-    return int(bench.session.query("SELECT pg_current_wal_insert_lsn() - '0/0'"))
+    return int(bench.session.value("SELECT pg_current_wal_insert_lsn() - '0/0'"))
 
 
 def appended(bench, arm, number, table, row):
@@ -190,7 +190,7 @@ def mixed_own(bench):
              " pages after / before")
 def growth_own(bench):
     def pages(table):
-        return int(bench.session.query(f"SELECT pg_indexes_size('{table}') / 8192"))
+        return bench.session.value(f"SELECT pg_indexes_size('{table}') / 8192")
     def run(method, _):
         table = f"updated_{method}"
         bench.session.query(f"DROP TABLE IF EXISTS {table}")

@@ -5,7 +5,7 @@ from html import escape
 
 import matrix_page
 from elements import element, folded, mark, paragraph, table
-from plot import DRAWN, STYLE, number
+from plot import STYLE, embedded, number
 from report import COLD, QUICK, absent, cells, chart_of, hardware, verdict
 
 # A paper's figures begin with its name, and a dash.
@@ -91,7 +91,7 @@ def panel(one):
         shown = table(one["heading"], one["rows"])
         inside = folded(f"{len(one['rows'])} rows", shown) if len(one["rows"]) > LONG else shown
     else:
-        inside = DRAWN[one["kind"]](one) + folded("Numbers", NUMBERS[one["kind"]](one))
+        inside = embedded(one) + folded("Numbers", NUMBERS[one["kind"]](one))
     return element("figure", element("figcaption", escape(one["title"])) + inside)
 
 

@@ -1,7 +1,6 @@
-"""A private PostgreSQL cluster, and a psql session to time statements in."""
+"""A private PostgreSQL cluster, and a session to time statements in."""
 
 import contextlib
-import json
 import os
 import pwd
 import shutil
@@ -9,6 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+
+import psycopg2
+from psycopg2.extensions import set_wait_callback
+from psycopg2.extras import wait_select
+
+# So that signals are seen to while a statement runs.
+set_wait_callback(wait_select)
 
 OWNER = "postgres"
 DROP_CACHES = "/proc/sys/vm/drop_caches"
@@ -40,10 +47,9 @@ def forget():
 def run_main(main):
     """Runs main() so that SIGTERM and Ctrl-C unwind (and so clean up) and a Failure is one line."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
     try:
         sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
     except Failure as failure:
         sys.exit(f"error: {failure}")
 
@@ -85,7 +91,7 @@ class Server:
         return done.stdout
 
     def session(self, **settings):
-        """A new psql session with these settings."""
+        """A new session with these settings."""
         return Session(self, settings)
 
     def restart(self, cold=True, preload=""):
@@ -151,22 +157,19 @@ class Server:
 
 
 class Session:
-    """One psql process: one backend, whose caches stay warm from statement to statement."""
-
-    END = "end-of-answer"
+    """One connection: one backend, whose caches stay warm from statement to statement."""
 
     def __init__(self, server, settings):
         self.server = server
-        self.psql = subprocess.Popen(server.program("psql", "-XqAt", "-v", "ON_ERROR_STOP=1"), text=True, cwd="/",
-                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self._ask(r"\timing on")
+        with self._told("connecting"):
+            self.connection = psycopg2.connect(host=server.directory, user=OWNER, dbname="postgres",
+                                               options="-c client_min_messages=warning")
+        self.connection.autocommit = True
         self.set(**settings)
 
     def close(self):
         """Ends the session, or what is left of it."""
-        with contextlib.suppress(BrokenPipeError):
-            self.psql.stdin.close()
-        self.psql.wait()
+        self.connection.close()
 
     def set(self, **settings):
         """Replaces the session's settings by these."""
@@ -175,33 +178,39 @@ class Session:
             self.query(f"SET {name} = '{value}'")
 
     def query(self, statement):
-        """The statement's answer, as text."""
-        return self._ask(statement + ";")[0]
+        """The rows of the statement's answer, if it has one."""
+        cursor, _ = self._run(statement)
+        return cursor.fetchall() if cursor.description else []
+
+    def value(self, statement):
+        """The first value of the answer's first row; None if there is no row."""
+        rows = self.query(statement)
+        return rows[0][0] if rows else None
 
     def time(self, statement):
         """How many milliseconds the statement took."""
-        return self._ask(statement + ";")[1]
+        return self._run(statement)[1]
 
     def explain(self, statement, *options):
         """The statement's plan nodes, outermost first."""
         options = ", ".join((*options, "FORMAT JSON"))
-        pending = [json.loads(self.query(f"EXPLAIN ({options}) {statement}"))[0]["Plan"]]
-        nodes = []
-        while pending:
-            nodes.append(pending.pop())
-            pending.extend(reversed(nodes[-1].get("Plans", [])))
+        nodes = [self.value(f"EXPLAIN ({options}) {statement}")[0]["Plan"]]
+        for node in nodes:
+            nodes += node.get("Plans", [])
         return nodes
 
-    def _ask(self, line):
-        self.psql.stdin.write(f"{line}\n\\echo {self.END}\n")
-        self.psql.stdin.flush()
-        answer, milliseconds = [], 0.0
-        for reply in self.psql.stdout:
-            reply = reply.rstrip("\n")
-            if reply == self.END:
-                return "\n".join(answer), milliseconds
-            if reply.startswith("Time: "):
-                milliseconds = float(reply.split()[1])
-            else:
-                answer.append(reply)
-        raise Failure("\n".join(["psql gave up on", line, *answer, self.server._log_tail()]))
+    def _run(self, statement):
+        """(a cursor that has the answer, the milliseconds until it was here)."""
+        cursor = self.connection.cursor()
+        with self._told(statement):
+            started = time.perf_counter()
+            cursor.execute(statement)
+            return cursor, (time.perf_counter() - started) * 1000
+
+    @contextlib.contextmanager
+    def _told(self, what):
+        """Makes a Failure of what PostgreSQL says against it."""
+        try:
+            yield
+        except psycopg2.Error as error:
+            raise Failure(f"{what} failed:\n{error}{self.server._log_tail()}") from error

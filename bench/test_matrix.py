@@ -172,7 +172,7 @@ class Shown(unittest.TestCase):
     def part(self):
         shown = whole()
         shown["cells"] = {"int4": {"size": SLOW, "probe": FAST, "like": {"state": IMPOSSIBLE, "why": "no <scan>"}},
-                          "bool": {"probe": {"state": BROKEN, "why": "psql\ngave up"}}}
+                          "bool": {"probe": {"state": BROKEN, "why": "the server\ngave up"}}}
         return shown
 
     def test_the_page(self):
@@ -194,7 +194,7 @@ class Shown(unittest.TestCase):
         self.assertIn("| int4, random | **1.10** | 0.75 (0.50–1.00) | – [1] |", told)
         self.assertIn("| bool |  | – [2] |  |", told)
         self.assertIn("[1] no <scan>.", told)
-        self.assertIn("[2] broken: psql gave up.", told)
+        self.assertIn("[2] broken: the server gave up.", told)
         self.assertIn("2 cells are measured, 1 of them above 1.02; 2 could not be.", told)
 
     def test_what_rounds_to_the_limit_is_not_above_it(self):

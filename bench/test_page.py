@@ -91,7 +91,7 @@ class Page(unittest.TestCase):
         self.assertNotIn("in PostgreSQL", words(parsed(report(self.LAB))))
         self.assertIn("in PostgreSQL", words(parsed(report((), [result()]))))
         parsed(report())
-        self.assertIn("broke off: psql gave up", words(parsed(report(error="psql gave up"))))
+        self.assertIn("broke off: the server gave up", words(parsed(report(error="the server gave up"))))
 
     def test_papers_in_order(self):
         groups = by_paper([outcome("own-sort"), outcome("kiss-figure5"), outcome("fpb-table2")])

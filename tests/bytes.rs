@@ -337,7 +337,7 @@ fn walk(seed: u64, changes: bool) {
                 cursor.read_page(bed.tree(), selection, false, &mut matches).unwrap()
             });
             if let Some(pin) = read {
-                bed.store.unpin(pin);
+                pin.unpin(&bed.store);
             }
             assert!(bed.store.is_quiet());
             let mut found = matches.tids().to_vec();

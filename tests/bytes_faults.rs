@@ -11,7 +11,7 @@ use fpbtree_engine::page::{Bytes, Entry, KeySpace, Meta, Page};
 use fpbtree_engine::scan::{BytesSelection, Cursor, Direction, Matches};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::{Form, MemoryStore};
-use fpbtree_engine::tree::{DeadTids, Tree};
+use fpbtree_engine::tree::{DeadTids, InsertOptions, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -155,7 +155,7 @@ fn use_it(store: &mut MemoryStore, meta: &Meta, taste: &Taste, random: &mut StdR
                 }
                 let mut pages = 0;
                 while let Ok(Some(pin)) = cursor.read_page(tree, &selection, false, &mut matches) {
-                    PageStore::unpin(store, pin);
+                    pin.unpin(store);
                     let mut room = fpbtree_engine::keys::bytes::KeyBuffer::new();
                     for at in 0..matches.len() {
                         let _ = matches.entry(at).map(|entry| taste.shape.join(&entry.key, &mut room).is_some());
@@ -166,7 +166,7 @@ fn use_it(store: &mut MemoryStore, meta: &Meta, taste: &Taste, random: &mut StdR
             }
             4 => {
                 let row = taste.random_row(random, 5_000_000);
-                let _ = tree.insert_long(row.normal(), &row.payload, row.tid, 90);
+                let _ = tree.insert_entry(&row.entry(), InsertOptions::filling(90));
             }
             5 => {
                 let _ = tree.census();
@@ -250,11 +250,11 @@ fn damaged(random: &mut StdRng, bed: &BytesBed, rows: &[Row], block: Block, soun
         let most = geometry.layout(read.level()).most_entries();
         assert!(read.iter().count() <= most && read.fill() >= 0.0);
         let entry = Entry { child: NO_BLOCK, ..row.entry() };
-        let mut insertion = Change::new(block);
+        let mut insertion = Change::new();
         let insertion = read.insertion(Bytes::key_of(&entry, order), &entry, &mut insertion).then_some(insertion);
         let masks: Vec<(u8, u64)> = (0..read.nodes() as u8).rev().map(|node| (node, random.random())).collect();
-        let repack = Change::new(block).edit(Edit::Repack { cell: 0 });
-        for change in insertion.into_iter().chain([repack, Change::new(block).edit(Edit::RemoveSet(&masks))]) {
+        let repack = Change::new().edit(Edit::Repack { cell: 0 });
+        for change in insertion.into_iter().chain([repack, Change::new().edit(Edit::RemoveSet(&masks))]) {
             let mut changed = page;
             change.apply(0, &mut changed, &mut Ranges::new());
             assert_eq!(page[..10], changed[..10], "the server's LSN and checksum");
@@ -272,7 +272,7 @@ fn changes_of_other_pages() {
         let taste = Taste::random(&mut random, SMALL_KEY).repeating(&mut random);
         let (bed, _) = history(&mut random, taste, 400);
         let records = bed.store.records();
-        let made = |change: &Change<'_, Block>, index: usize, block: Block| {
+        let made = |change: &Change<'_>, index: usize, block: Block| {
             let mut page = bed.store.copy(block);
             let fits = change.fits(index, &page);
             if fits {
@@ -293,7 +293,7 @@ fn changes_of_other_pages() {
             }
             if let Some(decoded) = Decoded::decode(&record) {
                 let change = decoded.change();
-                fitting += (0..change.blocks().len()).map(|index| made(&change, index, block)).sum::<usize>();
+                fitting += (0..change.pages()).map(|index| made(&change, index, block)).sum::<usize>();
             }
             let (node, slot, keep) =
                 (random.random_range(0..30), random.random_range(0..10), random.random_range(0..10));
@@ -308,9 +308,9 @@ fn changes_of_other_pages() {
                 Edit::Remove { node, mask: random.random() },
             ];
             for edit in edits {
-                fitting += made(&Change::new(block).edit(edit), 0, block);
+                fitting += made(&Change::new().edit(edit), 0, block);
             }
-            compacted += made(&Change::new(block).edit(Edit::Compact { node }), 0, block);
+            compacted += made(&Change::new().edit(Edit::Compact { node }), 0, block);
         }
     }
     assert!(fitting > 10_000 && compacted > 1000, "{fitting} fits, {compacted} of nodes that become runs");
@@ -395,7 +395,7 @@ fn write(bed: &BytesBed, thread: u64, stop: &AtomicBool) -> Vec<Row> {
         }
         let doomed = if random.random_ratio(4, 5) { DOOMED } else { 0 };
         let row = bed.taste.random_row(&mut random, (doomed + (thread << 20) + number) * 100);
-        bed.tree().insert_long(row.normal(), &row.payload, row.tid, 90).unwrap();
+        bed.tree().insert_entry(&row.entry(), InsertOptions::filling(90)).unwrap();
         written.push(row);
     }
     written
@@ -408,7 +408,7 @@ fn read(bed: &BytesBed, lasting: &[Tid], direction: Direction, stop: &AtomicBool
     while !stop.load(Ordering::Relaxed) {
         let (mut cursor, mut found) = (Cursor::new(direction), Vec::<Tid>::new());
         while let Some(pin) = cursor.read_page(bed.tree(), &selection, false, &mut matches).unwrap() {
-            bed.store.unpin(pin);
+            pin.unpin(&bed.store);
             found.extend(matches.tids().iter().copied().filter(|tid| u64::from(tid.block()) & STAYS != 0));
         }
         if direction == Direction::Backward {

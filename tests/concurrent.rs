@@ -8,7 +8,7 @@ use fpbtree_engine::page::Meta;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::{DeadTids, Tree};
+use fpbtree_engine::tree::{DeadTids, Seek, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ fn read<L: Lane + Send + Sync>(
     while !stop.load(Ordering::Relaxed) {
         let mut cursor = Cursor::new(direction);
         let (mut expected, mut last) = (lasting.iter(), None);
-        while let Some(pin) = cursor.read_page(tree, &selection, false, &mut matches).unwrap() {
+        while let Some(mut pin) = cursor.read_page(tree, &selection, false, &mut matches).unwrap() {
             for key in keys(&matches) {
                 let in_order =
                     last.is_none_or(|last| if direction == Direction::Forward { last < key } else { last > key });
@@ -92,9 +92,9 @@ fn read<L: Lane + Send + Sync>(
                 thread::yield_now();
                 assert!(holds(tree, key), "{key:?} was removed under a pin");
                 let place = matches.flags_at(scans % matches.len());
-                kill(tree.store(), pin, cursor.lsn(), &[place]);
+                pin = kill(tree.store(), pin, cursor.lsn(), &[place]);
             }
-            tree.store().unpin(pin);
+            pin.unpin(tree.store());
         }
         assert_eq!(expected.next(), None, "{direction:?}");
         scans += 1;
@@ -103,10 +103,10 @@ fn read<L: Lane + Send + Sync>(
 }
 
 fn holds<L: Lane>(tree: Shared<'_, L>, key: Key<L>) -> bool {
-    let pin = tree.leaf_for(key).unwrap();
-    let page = tree.page(pin).unwrap();
+    let pin = tree.leaf(Seek::At(key)).unwrap();
+    let page = tree.page(&pin).unwrap();
     let found = page.key(page.lower_bound(key)) == Some(key);
-    tree.release(pin);
+    pin.release();
     found
 }
 

@@ -56,8 +56,7 @@ fn hint_some<L: Lane>(bed: &Bed<L>, random: &mut StdRng) {
     while let Some(pin) = cursor.read_page(bed.tree(), &Selection::new(&shape), false, &mut matches).unwrap() {
         let places: Vec<u16> =
             (0..matches.len()).filter(|_| random.random_ratio(1, 3)).map(|at| matches.flags_at(at)).collect();
-        kill(&bed.store, pin, cursor.lsn(), &places);
-        bed.store.unpin(pin);
+        kill(&bed.store, pin, cursor.lsn(), &places).unpin(&bed.store);
     }
 }
 

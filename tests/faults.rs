@@ -140,7 +140,7 @@ impl<K: Space> Sound<K> {
         let (mut cursor, mut matches) = (Cursor::<K>::new(direction), Box::new(Matches::new()));
         let (wanted, mut pages) = (Between::<K>(range), 0);
         while let Some(pin) = cursor.read_page(self.tree(store), &wanted, false, &mut matches)? {
-            store.unpin(pin);
+            pin.unpin(store);
             pages += 1;
             assert!(pages < 2000, "a scan of a small tree goes on for ever");
             for at in 0..matches.len() {

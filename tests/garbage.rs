@@ -51,7 +51,7 @@ fn use_it<L: Lane>(store: &mut MemoryStore, meta: &Meta, random: &mut StdRng) {
                 let selection = Selection::new(&shape);
                 let mut pages = 0;
                 while let Ok(Some(pin)) = cursor.read_page(tree, &selection, false, &mut matches) {
-                    fpbtree_engine::store::PageStore::unpin(store, pin);
+                    pin.unpin(store);
                     pages += 1;
                     assert!(pages < 1000, "a scan of a small tree has read {pages} pages");
                 }
@@ -136,14 +136,14 @@ fn every_byte_damaged_alone() {
             let entry = Entry { key: key.lane, tid: key.tid, child: 2 };
             let place = read.lower_bound(key);
             let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_before(key));
-            let mut insertion = Change::new(block as Block);
+            let mut insertion = Change::new();
             let insertion = read.insertion(key, &entry, &mut insertion).then_some(insertion);
-            let repack = Change::new(block as Block).edit(Edit::Repack { cell: 0 });
+            let repack = Change::new().edit(Edit::Repack { cell: 0 });
             let (entries, level) = (read.entries(), read.level());
             let links = Links { level, left: 3, right: read.right(), low: read.low(), high: read.high() };
             let halves = [0, 1, entries / 2, entries.wrapping_sub(1), entries, entries + 1].map(|keep| {
                 let _ = u64::right_half(&read, &meta.geometry, &links, keep);
-                Change::new(block as Block).edit(u64::halve(keep, 9, read.high()).expect("lanes can be halved"))
+                Change::new().edit(u64::halve(keep, 9, read.high()).expect("lanes can be halved"))
             });
             for change in insertion.into_iter().chain([repack]).chain(halves) {
                 let mut changed = page;
@@ -189,7 +189,7 @@ fn damaged_records() {
         };
         read += 1;
         let change = decoded.change();
-        for index in 0..change.blocks().len() {
+        for index in 0..change.pages() {
             let mut page =
                 bed.store.copy(random.random_range(0..fpbtree_engine::store::PageStore::block_count(&bed.store)));
             if change.fits(index, &page) {

@@ -8,7 +8,6 @@ use fpbtree_engine::cache::word::Word;
 use fpbtree_engine::format::Tid;
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
-use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::Tree;
 use rand::rngs::StdRng;
@@ -375,7 +374,7 @@ fn rows_on_two_leaves_are_not_taken_for_all() {
             assert_eq!(lane % 2, 1);
             continue;
         };
-        store.unpin(pin);
+        pin.unpin(&store);
         let is_all = matches.len() as u64 == rows_of(lane as u64 / 2);
         assert!(is_all || !cursor.is_over_on_one_leaf(), "{lane}");
         on_one += usize::from(cursor.is_over_on_one_leaf());

@@ -12,9 +12,12 @@ use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::log::{Change, Horizon};
 use fpbtree_engine::page::{Bytes, Entry, KeySpace, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Scannable, Selection, Wanted};
-use fpbtree_engine::store::memory::{MemoryStore, Pin};
-use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
-use fpbtree_engine::tree::{DeadTids, InsertOptions, Tree, Verdict};
+use fpbtree_engine::store::memory::{MemoryStore, FrameId};
+use fpbtree_engine::store::{
+    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Store, Suspect,
+    Writable,
+};
+use fpbtree_engine::tree::{DeadTids, InsertOptions, Seek, Tree, Verdict};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -345,15 +348,14 @@ impl<C: Case> Busy<C> {
             }
         });
         for (block, place) in places {
-            let pin = self.store.pin(block).expect("a leaf");
-            self.store.lock(pin, Mode::Share);
-            self.store.set_hint(pin, &[place], Tid::DEAD);
-            tree.release(pin);
+            let leaf = tree.lock::<Shared>(block).expect("a leaf");
+            leaf.set_hint(&[place], Tid::DEAD);
+            leaf.release();
         }
     }
 
     /// Inserts a new row, unless one like it is in its way.
-    fn insert(&self, tree: Tree<'_, impl PageStore, C::Keys>) {
+    fn insert(&self, tree: Tree<'_, impl Store, C::Keys>) {
         self.rows.set(self.rows.get() + 1);
         let block = PASSING + (self.rows.get() as u32).wrapping_mul(0x9E37_79B1) % PASSING;
         let row = self.case.row(&mut self.random.borrow_mut(), u64::from(block) * 100);
@@ -369,7 +371,7 @@ impl<C: Case> Busy<C> {
     }
 
     /// Inserts a row, or says which one is in its way.
-    fn try_insert(&self, tree: Tree<'_, impl PageStore, C::Keys>, row: &C::Row) -> Option<Tid> {
+    fn try_insert(&self, tree: Tree<'_, impl Store, C::Keys>, row: &C::Row) -> Option<Tid> {
         let entry = C::entry(row);
         let options = InsertOptions { fill: 90, adds_version: self.roll(2) == 0 };
         if !self.unique {
@@ -420,67 +422,92 @@ impl<C: Case> Busy<C> {
 
 /// Shows `look` the leaves, by the right links.
 fn for_each_leaf<K: KeySpace>(tree: Tree<'_, MemoryStore, K>, mut look: impl FnMut(Block, &Page<'_, K>)) {
-    let mut pin = tree.leaf_for(K::borrow(K::first(), tree.order())).expect("there is a first leaf");
+    let mut leaf = tree.leaf(Seek::At(K::borrow(K::first(), tree.order()))).expect("there is a first leaf");
     loop {
-        let page = tree.page(pin).expect("a leaf");
-        look(tree.store().block(pin), &page);
+        let page = tree.page(&leaf).expect("a leaf");
+        look(leaf.block(), &page);
         let right = page.right();
-        tree.release(pin);
+        leaf.release();
         if right == NO_BLOCK {
             return;
         }
-        pin = tree.store().pin(right).expect("a right sibling");
-        tree.store().lock(pin, Mode::Share);
+        leaf = tree.lock(right).expect("a right sibling");
+    }
+}
+
+impl<C: Case> Busy<C> {
+    /// A page of the store below, which is pinned and locked as this one is.
+    fn below<M: LockMode>(&self, page: &Locked<'_, Self, M>) -> Locked<'_, MemoryStore, M> {
+        // SAFETY: it is the same pin and the same lock, and nobody gives them back twice.
+        unsafe { Locked::new(&self.store, page.frame()) }
+    }
+
+    fn pinned(&self, pinned: Pinned<MemoryStore>) -> Pinned<Self> {
+        self.pins.set(self.pins.get() + 1);
+        // SAFETY: just pinned.
+        unsafe { Pinned::new(pinned.frame()) }
+    }
+}
+
+impl<C: Case> Frames for Busy<C> {
+    type Frame = FrameId;
+
+    unsafe fn block_in(&self, frame: FrameId) -> Block {
+        // SAFETY: what the caller knows of the frame, the store below does.
+        unsafe { self.store.block_in(frame) }
+    }
+
+    unsafe fn unpin(&self, frame: FrameId) {
+        self.pins.set(self.pins.get() - 1);
+        // SAFETY: what the caller knows of the frame, the store below does.
+        unsafe { self.store.unpin(frame) };
+    }
+
+    unsafe fn lock(&self, frame: FrameId, mode: Mode) {
+        self.interrupt();
+        self.locks.set(self.locks.get() + 1);
+        // SAFETY: what the caller knows of the frame, the store below does.
+        unsafe { self.store.lock(frame, mode) };
+    }
+
+    unsafe fn unlock(&self, frame: FrameId) {
+        self.locks.set(self.locks.get() - 1);
+        // SAFETY: what the caller knows of the frame, the store below does.
+        unsafe { self.store.unlock(frame) };
+    }
+
+    unsafe fn bytes_in(&self, frame: FrameId) -> &PageBytes {
+        // SAFETY: what the caller knows of the frame, the store below does.
+        unsafe { self.store.bytes_in(frame) }
+    }
+
+    unsafe fn lsn_in(&self, frame: FrameId) -> u64 {
+        // SAFETY: what the caller knows of the frame, the store below does.
+        unsafe { self.store.lsn_in(frame) }
+    }
+
+    unsafe fn set_bits(&self, frame: FrameId, offsets: &[u16], mask: u8) {
+        // SAFETY: what the caller knows of the frame, the store below does.
+        unsafe { self.store.set_bits(frame, offsets, mask) };
     }
 }
 
 impl<C: Case> PageStore for Busy<C> {
-    type Pin = Pin;
-
-    fn pin(&self, block: Block) -> Result<Pin> {
+    fn pin(&self, block: Block) -> Result<Pinned<Self>> {
         self.interrupt();
-        self.pins.set(self.pins.get() + 1);
-        self.store.pin(block)
+        self.store.pin(block).map(|pinned| self.pinned(pinned))
     }
 
-    fn pin_likely(&self, block: Block) -> Result<Option<Pin>> {
+    fn pin_likely(&self, block: Block) -> Result<Option<Pinned<Self>>> {
         if block < self.store.block_count() { self.pin(block).map(Some) } else { Ok(None) }
     }
 
-    fn unpin(&self, pin: Pin) {
-        self.pins.set(self.pins.get() - 1);
-        self.store.unpin(pin);
-    }
-
-    fn block(&self, pin: Pin) -> Block {
-        self.store.block(pin)
-    }
-
-    fn lock(&self, pin: Pin, mode: Mode) {
-        self.interrupt();
-        self.locks.set(self.locks.get() + 1);
-        self.store.lock(pin, mode);
-    }
-
-    fn lock_cleanup(&self, pin: Pin) {
-        self.interrupt();
-        self.locks.set(self.locks.get() + 1);
-        self.store.lock_cleanup(pin);
-    }
-
-    fn unlock(&self, pin: Pin) {
-        self.locks.set(self.locks.get() - 1);
-        self.store.unlock(pin);
-    }
-
-    fn bytes(&self, pin: Pin) -> &PageBytes {
-        self.store.bytes(pin)
-    }
-
-    fn allocate(&self) -> Result<Pin> {
+    fn allocate(&self) -> Result<Locked<'_, Self, Exclusive>> {
         self.pins.set(self.pins.get() + 1);
         self.locks.set(self.locks.get() + 1);
-        self.store.allocate()
+        let locked = self.store.allocate()?;
+        // SAFETY: just pinned and locked.
+        Ok(unsafe { Locked::new(self, locked.frame()) })
     }
 
     fn free(&self, block: Block) {
@@ -499,42 +526,47 @@ impl<C: Case> PageStore for Busy<C> {
         self.store.block_count()
     }
 
-    fn commit(&self, change: &Change<'_, Pin>) {
-        self.store.commit(change);
-    }
-
-    fn set_hint(&self, pin: Pin, offsets: &[u16], mask: u8) {
-        self.store.set_hint(pin, offsets, mask);
-    }
-
-    fn lsn(&self, pin: Pin) -> u64 {
-        self.store.lsn(pin)
+    fn commit(&self, pages: &[Writable<'_, Self>], change: &Change<'_>) {
+        // SAFETY: the pages are pinned and exclusively locked.
+        let below = |page: &Writable<'_, Self>| unsafe { Locked::<_, Exclusive>::new(&self.store, page.frame()) };
+        let mut below: Vec<_> = pages.iter().map(below).collect();
+        let pages: Vec<_> = below.iter_mut().map(Locked::writable).collect();
+        self.store.commit(&pages, change);
     }
 
     fn check_interrupts(&self) {}
+}
 
-    fn note_insert(&self, pin: Pin) {
-        self.checked.set(self.store.block(pin));
-        self.store.note_insert(pin);
+impl<C: Case> Observers for Busy<C> {
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>) {
+        self.checked.set(leaf.block());
+        self.store.note_insert(&self.below(leaf));
     }
 
-    fn find_dead(&self, leaf: Pin, suspects: &mut [Suspect], search: Search) -> Option<Horizon> {
-        let horizon = self.store.find_dead(leaf, suspects, search);
+    fn find_dead(
+        &self,
+        leaf: &Locked<'_, Self, Exclusive>,
+        suspects: &mut [Suspect],
+        search: Search,
+    ) -> Option<Horizon> {
+        let horizon = self.store.find_dead(&self.below(leaf), suspects, search);
         let found = suspects.iter().filter(|suspect| suspect.is_dead).count();
         self.removed.set(self.removed.get() + found);
         horizon
     }
+}
 
+impl<C: Case> Hints for Busy<C> {
     fn likely_leaf(&self) -> Option<Block> {
         self.store.likely_leaf()
     }
 
-    fn seen_leaf(&self, mark: u64) -> Option<Seen<Pin>> {
+    fn seen_leaf(&self, mark: u64) -> Option<Seen<FrameId>> {
         self.store.seen_leaf(mark)
     }
 
-    fn note_leaf(&self, pin: Pin, marks: Option<Marks>, stale: Option<&Seen<Pin>>) {
-        self.store.note_leaf(pin, marks, stale);
+    fn note_leaf<M: LockMode>(&self, leaf: &Locked<'_, Self, M>, marks: Option<Marks>, stale: Option<&Seen<FrameId>>) {
+        self.store.note_leaf(&self.below(leaf), marks, stale);
     }
 }
 
@@ -574,7 +606,7 @@ fn walk<C: Case>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl 
         };
         assert_eq!(Some(&found[..]), lasting.get(from..to));
         match read {
-            Some(pin) => busy.unpin(pin),
+            Some(pin) => pin.unpin(busy),
             None => {
                 let end = if cursor.direction() == Direction::Forward { lasting.len() } else { 0 };
                 assert_eq!((from, to), (end, end));

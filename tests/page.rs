@@ -16,13 +16,15 @@ use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 
 const BLOCK: Block = 7;
+/// Those of a change of several pages.
+const BLOCKS: [Block; 4] = [BLOCK, 12, 8, u32::MAX];
 
 /// Makes a change of a page after it went through the log.
-fn make(bytes: &mut PageBytes, change: Change<'_, Block>) {
+fn make(bytes: &mut PageBytes, change: Change<'_>) {
     let record = encoded(&change);
     let decoded = Decoded::decode(&record).expect("the record can be read");
     let read = decoded.change();
-    assert_eq!(read.blocks(), change.blocks());
+    assert_eq!(decoded.blocks(), &BLOCKS[..change.pages()]);
     assert_eq!(encoded(&read), record);
     assert!(read.fits(0, bytes), "{read:?}");
     let mut redone = *bytes;
@@ -50,13 +52,13 @@ fn insert<K: KeySpace>(
         let page = Page::<K>::open(&before, geometry, BLOCK).expect("the page can be read");
         let plan = page.plan(key, entry, Thrift::Usual);
         plans.push(plan);
-        let mut change = Change::new(BLOCK);
+        let mut change = Change::new();
         if page.insertion(key, entry, &mut change) {
             make(bytes, change);
             return true;
         }
         let Plan::Repack { cell } = plan else { break };
-        make(bytes, Change::new(BLOCK).edit(Edit::Repack { cell }));
+        make(bytes, Change::new().edit(Edit::Repack { cell }));
     }
     false
 }
@@ -132,7 +134,7 @@ impl<'g, L: Lane> Sheet<'g, L> {
             }
         }
         if !nodes.is_empty() {
-            make(&mut self.bytes, Change::new(BLOCK).edit(Edit::RemoveSet(&nodes)));
+            make(&mut self.bytes, Change::new().edit(Edit::RemoveSet(&nodes)));
         }
     }
 
@@ -165,9 +167,9 @@ impl<'g, L: Lane> Sheet<'g, L> {
     }
 }
 
-fn encoded(change: &Change<'_, Block>) -> Vec<u8> {
+fn encoded(change: &Change<'_>) -> Vec<u8> {
     let mut record = Vec::new();
-    change.encode(|block| block, &mut record);
+    change.encode(&BLOCKS[..change.pages()], &mut record);
     record
 }
 
@@ -294,7 +296,7 @@ fn a_run_takes_entries_of_its_key() {
     assert_eq!(Page::<u32>::open(&bytes, &geometry, BLOCK).map(|page| page.runs()), Ok(1));
     let fits = |lane, cell| {
         let insert = Edit::Insert { place: Position { node: 0, slot: 3 }, lane, tid: Tid::MIN, child: 0, cell };
-        Change::new(BLOCK).edit(insert).fits(0, &bytes)
+        Change::new().edit(insert).fits(0, &bytes)
     };
     assert!(fits(7, Cell::None) && !fits(8, Cell::None) && !fits(7, Cell::Shared(8000)));
     assert!(!fits(7, Cell::New { suffix: &[1], payload: &[] }));
@@ -347,7 +349,7 @@ impl BytesSheet {
                 (0..node.len()).filter(|slot| mask >> slot & 1 == 1).map(|slot| node.tid(slot)).collect();
             self.model.retain(|_, row| !tids.contains(&row.tid));
             if mask != 0 {
-                make(&mut self.bytes, Change::new(BLOCK).edit(Edit::RemoveSet(&[(number as u8, mask)])));
+                make(&mut self.bytes, Change::new().edit(Edit::RemoveSet(&[(number as u8, mask)])));
             }
         }
     }
@@ -434,7 +436,7 @@ fn images_are_logged_in_stretches() {
             from = end;
         }
         expected.extend([0; 4]);
-        let change = Change::new(()).edit(Edit::New(&image));
+        let change = Change::new().edit(Edit::New(&image));
         let mut part = Vec::new();
         change.encode_part(change.kind(), 0, &mut part);
         assert!(part == expected, "{} bytes instead of {}", part.len(), expected.len());
@@ -486,21 +488,21 @@ fn edits_are_read_back_as_written() {
             Edit::Delete { time: 0 },
             Edit::Delete { time: 77_000 },
         ];
-        let mut change = Change::new(random.random());
-        for _ in 0..random.random_range(1..4) {
+        let mut change = Change::new();
+        for page in 0..random.random_range(2..5) {
+            change = if page > 0 { change.page() } else { change };
             for _ in 0..random.random_range(0..4) {
                 change = change.edit(edits[random.random_range(0..edits.len())]);
             }
-            change = change.page(random.random());
         }
         if random.random_ratio(1, 3) {
             let lane = random.random::<u128>() >> random.random_range(0..128);
             let tid = Tid::from_raw(random.random());
-            change = Change::new(7).edit(Edit::Insert { place, lane, tid, child: NO_BLOCK, cell: Cell::None });
+            change = Change::new().edit(Edit::Insert { place, lane, tid, child: NO_BLOCK, cell: Cell::None });
         }
         let record = encoded(&change);
         let decoded = Decoded::decode(&record).expect("the record can be read");
-        assert_eq!(decoded.change().blocks(), change.blocks());
+        assert_eq!(decoded.blocks(), &BLOCKS[..change.pages()]);
         assert_eq!(encoded(&decoded.change()), record);
         let cut = random.random_range(0..record.len());
         assert!(Decoded::decode(&record[..cut]).is_none(), "a record cut short is read");

@@ -5,11 +5,12 @@ mod common;
 use common::bytes::{self, BytesBed, TINY_KEY, Taste, Value};
 use common::*;
 use fpbtree_engine::format::{Block, Geometry, Key, Lane, Tid, is_link};
+use fpbtree_engine::tree::Seek;
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape};
 use fpbtree_engine::log::{Change, Edit};
 use fpbtree_engine::page::{Entry, Page};
 use fpbtree_engine::store::memory::{Form, MemoryStore};
-use fpbtree_engine::store::{Mode, PageStore};
+use fpbtree_engine::store::{Exclusive, Locked, PageStore};
 use std::collections::BTreeSet;
 
 /// Where new keys come in.
@@ -107,13 +108,14 @@ fn the_free_end_of_the_file_is_cut_off() {
     // Where leaves were seen, and where the last row went, there is nothing now; and then nothing but zeros.
     for lost in [0, 1000] {
         let lost: Vec<_> = (0..lost).map(|_| bed.store.allocate().expect("a page")).collect();
-        lost.iter().for_each(|&page| bed.tree().release(page));
+        let blocks: Vec<_> = lost.iter().map(Locked::block).collect();
+        lost.into_iter().for_each(Locked::release);
         for lane in (0..200_000).step_by(31) {
-            let leaf = bed.tree().leaf_for(Key::new(lane, Tid::MIN)).expect("the tree is sound");
-            bed.tree().release(leaf);
+            let leaf = bed.tree().leaf(Seek::At(Key::new(lane, Tid::MIN))).expect("the tree is sound");
+            leaf.release();
         }
-        lost.iter().for_each(|&page| bed.store.free(bed.store.block(page)));
-        (2_000 + lost.len() as u64..200_000).step_by(97).for_each(|row| bed.insert(key(row.into(), row)));
+        blocks.iter().for_each(|&block| bed.store.free(block));
+        (2_000 + blocks.len() as u64..200_000).step_by(97).for_each(|row| bed.insert(key(row.into(), row)));
         bed.check();
     }
 }
@@ -130,13 +132,13 @@ fn a_page_whose_split_is_not_finished_stays_where_it_is() {
         (page.level() == 1 && !page.is_deleted() && !is_link(page.right())).then(|| (block, page.left()))
     });
     let (above, before) = last_above.expect("a level above the leaves");
-    let before = bed.store.pin(before).expect("a page");
-    bed.store.lock(before, Mode::Exclusive);
-    bed.store.commit(&Change::new(before).edit(Edit::SetIncomplete(true)));
-    bed.tree().release(before);
-    let last = bed.tree().leaf_for(Key::new(u32::MAX, Tid::MIN)).expect("the tree is sound");
-    bed.tree().release(last);
-    assert!(bed.store.block(last) > above, "what is behind a page that stays is to stay, too");
+    let mut before = bed.tree().lock::<Exclusive>(before).expect("a page");
+    bed.store.commit(&[before.writable()], &Change::new().edit(Edit::SetIncomplete(true)));
+    before.release();
+    let last = bed.tree().leaf(Seek::At(Key::new(u32::MAX, Tid::MIN))).expect("the tree is sound");
+    let last_block = last.block();
+    last.release();
+    assert!(last_block > above, "what is behind a page that stays is to stay, too");
     bed.cut_off();
     // The parent knows of the page all the same, which a check would not expect.
     assert!(entries(bed.tree()).iter().map(Entry::key).eq(bed.model.iter().copied()), "the tree holds something else");

@@ -7,7 +7,6 @@ use common::*;
 use fpbtree_engine::format::{Key, Lane, NO_BLOCK, Tid};
 use fpbtree_engine::page::Entry;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};
-use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::{Form, MemoryStore};
 use fpbtree_engine::tree::InsertOptions;
 use rand::rngs::StdRng;
@@ -55,8 +54,7 @@ impl<L: Lane> Versions<L> {
         while let Some(pin) = cursor.read_page(self.bed.tree(), &Selection::new(&shape), true, &mut matches).unwrap() {
             let is_dead = |at: &usize| self.dead.contains(&Key::new(matches.lane(*at), matches.tid(*at).position()));
             let places: Vec<u16> = (0..matches.len()).filter(is_dead).map(|at| matches.flags_at(at)).collect();
-            kill(&self.bed.store, pin, cursor.lsn(), &places);
-            self.bed.store.unpin(pin);
+            kill(&self.bed.store, pin, cursor.lsn(), &places).unpin(&self.bed.store);
         }
     }
 

@@ -293,7 +293,7 @@ fn slow_scans_see_leaves_used_again() {
             (0..BATCH).for_each(|at| bed.insert(key((place * BATCH + at).into(), place * BATCH + at)));
             for _ in 0..3 {
                 let pin = cursor.read_page(bed.tree(), &everything, false, &mut matches).expect("the scan goes on");
-                bed.store.unpin(pin.expect("there are entries ahead"));
+                pin.expect("there are entries ahead").unpin(&bed.store);
                 visit += 1;
             }
             most = most.max(bed.store.block_count());
@@ -351,7 +351,7 @@ fn walk<L: Lane>(random: &mut StdRng, shape: KeyShape, changes: bool) {
             let read = cursor.read_page(index.bed.tree(), &selection, false, &mut matches).unwrap();
             assert_eq!(read.is_none(), matches.is_empty());
             if let Some(pin) = read {
-                index.bed.store.unpin(pin);
+                pin.unpin(&index.bed.store);
             }
             assert!(index.bed.store.is_quiet());
             let mut found: Vec<Key<L>> = keys(&matches).collect();

@@ -205,9 +205,8 @@ fn kill_where<L: Lane>(bed: &Bed<L>, is_dead: impl Fn(&Key<L>) -> bool) {
     while let Some(pin) = cursor.read_page(bed.tree(), &selection, false, &mut matches).unwrap() {
         let dead = |at: &usize| is_dead(&Key::new(matches.lane(*at), matches.tid(*at)));
         let places: Vec<u16> = (0..matches.len()).filter(dead).map(|at| matches.flags_at(at)).collect();
-        kill(&bed.store, pin, cursor.lsn() + 1, &places);
+        let pin = kill(&bed.store, pin, cursor.lsn() + 1, &places);
         assert!(bed.tree().census().unwrap().dead_entries == 0 || *cursor.bound() > Key::MIN);
-        kill(&bed.store, pin, cursor.lsn(), &places);
-        bed.store.unpin(pin);
+        kill(&bed.store, pin, cursor.lsn(), &places).unpin(&bed.store);
     }
 }

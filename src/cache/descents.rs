@@ -1,6 +1,6 @@
 //! The descent cache: where leaves begin, so that a lookup can go to its leaf without passing the pages above it.
 //!
-//! A *mark* is a place in key order as far as 64 bits tell it ([`KeySpace::mark`](crate::page::KeySpace::mark)). The cache
+//! A *mark* is a place in key order as far as 64 bits tell it ([`Keys::mark`](crate::page::Keys::mark)). The cache
 //! maps marks to leaves: the greatest mark at or before a key's names the leaf that was seen to have all places from there
 //! on, or says that none is known. What it answers is a hint and may be stale; a leaf's fences say whether it is the
 //! right one (I5), and whoever finds it is not corrects the cache with what a descent finds instead.

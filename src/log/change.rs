@@ -9,49 +9,55 @@ pub const MOST_BLOCKS: usize = 4;
 /// Most edits in one change.
 pub(super) const MOST_EDITS: usize = 12;
 
-/// What happens to up to four pages, atomically. `P` names a page: a pin on the way forward, a block in a log.
+/// What happens to up to four pages, atomically. It names no pages: who applies it knows which they are, in lock order.
 #[derive(Clone, Debug)]
-pub struct Change<'a, P> {
-    blocks: [P; MOST_BLOCKS],
-    pub(super) block_count: usize,
+pub struct Change<'a> {
+    pages: u8,
     pub(super) edits: ArrayVec<(u8, Edit<'a>), MOST_EDITS>,
 }
 
-impl<'a, P: Copy> Change<'a, P> {
-    /// A change that does nothing yet, of which `first` is the first page in lock order.
+impl Default for Change<'_> {
+    fn default() -> Self {
+        Change::new()
+    }
+}
+
+impl<'a> Change<'a> {
+    /// A change of one page that does nothing yet.
     #[inline(always)]
-    pub fn new(first: P) -> Self {
-        Change { blocks: [first; MOST_BLOCKS], block_count: 1, edits: ArrayVec::new() }
+    pub fn new() -> Self {
+        Change { pages: 1, edits: ArrayVec::new() }
     }
 
-    /// Adds an edit of the page named last.
+    /// Adds an edit of the last page.
     #[inline(always)]
     pub fn edit(mut self, edit: Edit<'a>) -> Self {
         self.add(edit);
         self
     }
 
-    /// The same of a change that stays where it is: it is large.
+    /// Adds an edit of the last page to a change that stays where it is: it is large.
     #[inline(always)]
     pub fn add(&mut self, edit: Edit<'a>) {
-        self.edits.push((self.block_count as u8 - 1, edit));
+        self.edits.push((self.pages - 1, edit));
     }
 
     /// Adds the next page in lock order; the edits that follow are its.
     #[inline(always)]
-    pub fn page(mut self, page: P) -> Self {
-        self.blocks[self.block_count] = page;
-        self.block_count += 1;
+    pub fn page(mut self) -> Self {
+        debug_assert!((self.pages as usize) < MOST_BLOCKS, "a change of too many pages");
+        self.pages += 1;
         self
     }
 
-    /// The pages, in lock order.
-    pub fn blocks(&self) -> &[P] {
-        &self.blocks[..self.block_count]
+    /// How many pages it changes.
+    #[inline(always)]
+    pub fn pages(&self) -> usize {
+        self.pages.into()
     }
 
     /// The edits of the `index`-th page, in order.
     pub(crate) fn edits(&self, index: usize) -> impl Iterator<Item = &Edit<'a>> {
-        self.edits.iter().filter(move |(block, _)| *block as usize == index).map(|(_, edit)| edit)
+        self.edits.iter().filter(move |(page, _)| *page as usize == index).map(|(_, edit)| edit)
     }
 }

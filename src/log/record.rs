@@ -64,12 +64,12 @@ impl RecordKind {
     }
 }
 
-impl<P: Copy> Change<'_, P> {
+impl Change<'_> {
     /// What its record is of.
     pub fn kind(&self) -> RecordKind {
         let edits = || self.edits.iter().map(|(_, edit)| edit);
-        if let ([_], [(_, Edit::Insert { lane, child: NO_BLOCK, cell: Cell::None, .. })]) =
-            (self.blocks(), self.edits.as_slice())
+        if let (1, [(_, Edit::Insert { lane, child: NO_BLOCK, cell: Cell::None, .. })]) =
+            (self.pages(), self.edits.as_slice())
         {
             return match lane {
                 0..=0xffff_ffff => RecordKind::Insert4,
@@ -105,11 +105,12 @@ impl<P: Copy> Change<'_, P> {
         }
     }
 
-    /// Appends the whole change to `out`; `block` says which block a page is.
-    pub fn encode(&self, block: impl Fn(P) -> Block, out: &mut Vec<u8>) {
-        out.extend([self.kind() as u8, self.block_count as u8]);
-        for (index, &page) in self.blocks().iter().enumerate() {
-            out.extend(block(page).to_le_bytes());
+    /// Appends the whole change of these blocks to `out`.
+    pub fn encode(&self, blocks: &[Block], out: &mut Vec<u8>) {
+        debug_assert_eq!(blocks.len(), self.pages());
+        out.extend([self.kind() as u8, blocks.len() as u8]);
+        for (index, block) in blocks.iter().enumerate() {
+            out.extend(block.to_le_bytes());
             let mut part = Vec::new();
             self.encode_part(self.kind(), index, &mut part);
             out.extend((part.len() as u16).to_le_bytes());
@@ -130,7 +131,7 @@ mod code {
     pub const BALANCE: u8 = 4;
     pub const REPACK: u8 = 5;
     pub const REMOVE: u8 = 6;
-    pub const PURGE: u8 = 7;
+    pub const REMOVE_SET: u8 = 7;
     pub const SET_CHILD: u8 = 8;
     pub const SET_LEFT: u8 = 9;
     pub const SET_RIGHT: u8 = 10;
@@ -209,7 +210,7 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
             put_number(out, mask.into());
         }
         Edit::RemoveSet(nodes) => {
-            out.extend([code::PURGE, nodes.len() as u8]);
+            out.extend([code::REMOVE_SET, nodes.len() as u8]);
             for &(node, mask) in nodes {
                 out.push(node);
                 put_number(out, mask.into());
@@ -468,13 +469,18 @@ impl Decoded {
     }
 
     /// The change.
-    pub fn change(&self) -> Change<'_, Block> {
-        let mut change: Option<Change<'_, Block>> = None;
-        for (&block, part) in self.blocks.iter().zip(&self.parts) {
-            let started = change.map_or_else(|| Change::new(block), |change| change.page(block));
-            change = Some(part.edits().fold(started, |change, edit| change.edit(edit)));
+    pub fn change(&self) -> Change<'_> {
+        let mut change = Change::new();
+        for (index, part) in self.parts.iter().enumerate() {
+            let started = if index == 0 { change } else { change.page() };
+            change = part.edits().fold(started, |change, edit| change.edit(edit));
         }
-        change.unwrap_or_else(|| Change::new(0))
+        change
+    }
+
+    /// The blocks of its pages.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
     }
 }
 
@@ -587,7 +593,7 @@ impl<'a> Decoder<'a> {
             code::REPACK => Edit::Repack { cell: self.u16()? },
             code::RESERVE => Edit::Reserve { bytes: self.u16()? },
             code::REMOVE => Edit::Remove { node: self.u8()?, mask: self.word()? },
-            code::PURGE => {
+            code::REMOVE_SET => {
                 let count = self.u8()?;
                 let nodes = (0..count).map(|_| Some((self.u8()?, self.word()?))).collect::<Option<Vec<_>>>()?;
                 return Some(OwnedEdit::RemoveSet(nodes));

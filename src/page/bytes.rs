@@ -410,14 +410,13 @@ impl Bytes {
     }
 }
 
-impl KeySpace for Bytes {
+impl Keys for Bytes {
     type Lane = u64;
     type Order<'o> = Option<BytesOrder<'o>>;
     type Key<'k> = BytesKey<'k>;
     type Stored<'a> = Stored<'a>;
     type Fence<'a> = BytesFence<'a>;
     type OwnedKey = OwnedKey;
-
     const FIRST: OwnedKey = OwnedKey::FIRST;
     const LAST: OwnedKey = OwnedKey::LAST;
 
@@ -494,6 +493,38 @@ impl KeySpace for Bytes {
         a.is_same(b)
     }
 
+    /// The normal part's first bytes.
+    #[inline]
+    fn mark(key: BytesKey<'_>) -> u64 {
+        lane_at(key.normal, 0, if key.is_behind_normal() { u8::MAX } else { 0 })
+    }
+
+    fn mark_of(fence: BytesFence<'_>) -> (u64, bool) {
+        let mark = u64::from_be_bytes(core::array::from_fn(|at| fence.key.byte(at)));
+        let is_told = fence.key.normal_length() <= HEAD && fence.key.payload.is_empty();
+        (mark, is_told && fence.tid == Tid::MIN)
+    }
+
+    #[inline]
+    fn begins_lane(_key: BytesKey<'_>) -> bool {
+        false
+    }
+
+    #[inline]
+    fn tid(key: BytesKey<'_>) -> Tid {
+        key.tid
+    }
+
+    fn compare_entry(key: BytesKey<'_>, entry: &Entry<'_, Bytes>) -> Ordering {
+        key.compare(&entry.key, entry.tid)
+    }
+
+    fn same_key(a: &Stored<'_>, b: &Stored<'_>) -> bool {
+        a.is_same(b)
+    }
+}
+
+impl PageKeys for Bytes {
     #[inline]
     fn fence<'a>(page: &Page<'a, Bytes>, side: Side) -> BytesFence<'a> {
         let at = match side {
@@ -526,23 +557,6 @@ impl KeySpace for Bytes {
         }
     }
 
-    /// The normal part's first bytes.
-    #[inline]
-    fn mark(key: BytesKey<'_>) -> u64 {
-        lane_at(key.normal, 0, if key.is_behind_normal() { u8::MAX } else { 0 })
-    }
-
-    fn mark_of(fence: BytesFence<'_>) -> (u64, bool) {
-        let mark = u64::from_be_bytes(core::array::from_fn(|at| fence.key.byte(at)));
-        let is_told = fence.key.normal_length() <= HEAD && fence.key.payload.is_empty();
-        (mark, is_told && fence.tid == Tid::MIN)
-    }
-
-    #[inline]
-    fn begins_lane(_key: BytesKey<'_>) -> bool {
-        false
-    }
-
     #[inline]
     fn compare_tied(key: BytesKey<'_>, node: &Node<'_, Bytes>, slot: usize) -> Ordering {
         compare_behind_lane(key, node, slot, node.tid(slot))
@@ -550,15 +564,6 @@ impl KeySpace for Bytes {
 
     fn compare_head(key: BytesKey<'_>, run: &Node<'_, Bytes>) -> Ordering {
         compare_behind_lane(key, run, 0, key.tid)
-    }
-
-    #[inline]
-    fn tid(key: BytesKey<'_>) -> Tid {
-        key.tid
-    }
-
-    fn compare_entry(key: BytesKey<'_>, entry: &Entry<'_, Bytes>) -> Ordering {
-        key.compare(&entry.key, entry.tid)
     }
 
     #[inline]
@@ -591,10 +596,41 @@ impl KeySpace for Bytes {
         }
     }
 
-    fn same_key(a: &Stored<'_>, b: &Stored<'_>) -> bool {
-        a.is_same(b)
+    /// All keys begin as both fences do.
+    #[inline]
+    fn is_bounded(page: &Page<'_, Bytes>) -> bool {
+        let [low, high] =
+            [bytes_at::LOW, bytes_at::HIGH].map(|at| cell(page.bytes, page.layout, read_u16(page.bytes, at)).0);
+        let prefix = read_u16(page.bytes, bytes_at::PREFIX) as usize;
+        let is_common = prefix <= low.len() && high.starts_with(&low[..prefix]);
+        is_common && (prefix == low.len() || low.get(prefix) != high.get(prefix))
     }
 
+    fn verify_header(page: &Page<'_, Bytes>) -> core::result::Result<(), Flaw> {
+        let (low, high) = (page.low(), page.high());
+        let prefix = read_u16(page.bytes, bytes_at::PREFIX) as usize;
+        let sound = prefix <= low.key.prefix.len() && low.key.common(&high.key) >= prefix;
+        verify::ensure(sound, "page's prefix is not what its fences begin with")?;
+        let fences = [bytes_at::LOW, bytes_at::HIGH].map(|at| read_u16(page.bytes, at));
+        verify::ensure(fences.into_iter().all(|at| page.has_cell(at)), "fence lies where no fence can be")?;
+        let clean = verify::is_zero(&page.bytes[bytes_at::END..FIRST_LINE * LINE]);
+        verify::ensure(clean, "page header has bytes where it should be empty")?;
+        let cells = SPACE_END - edit::space_end(page.bytes, page.layout);
+        verify::ensure(live_cells(page.bytes, page.layout) <= cells, "page's cells would not fit a repack")?;
+        for number in 0..page.nodes() {
+            let node = page.node(number);
+            let sound = (0..node.len()).all(|slot| page.has_cell(node.cell(slot)));
+            verify::ensure(sound, "entry's cell lies where no cell can be")?;
+        }
+        Ok(())
+    }
+
+    fn verify_entry(entry: &Entry<'_, Bytes>, _ranks: Option<bool>) -> core::result::Result<(), Flaw> {
+        verify::ensure(!entry.tid.rank(), "entry has a rank")
+    }
+}
+
+impl PageSplits for Bytes {
     fn choose_split(
         entries: &Joined<'_, Bytes>,
         aim: Aim,
@@ -725,7 +761,7 @@ impl KeySpace for Bytes {
         None
     }
 
-    /// As in [`right_half`](KeySpace::right_half).
+    /// As in [`right_half`](PageSplits::right_half).
     fn halve(_keep: usize, _right: Block, _high: BytesFence<'_>) -> Option<Edit<'static>> {
         None
     }
@@ -741,39 +777,6 @@ impl KeySpace for Bytes {
         *image = Bytes::build(geometry, &links, page.entries(), page.iter())?;
         image[at::FLAGS] = page.bytes[at::FLAGS];
         Some(Edit::Image(image))
-    }
-
-    /// All keys begin as both fences do.
-    #[inline]
-    fn is_bounded(page: &Page<'_, Bytes>) -> bool {
-        let [low, high] =
-            [bytes_at::LOW, bytes_at::HIGH].map(|at| cell(page.bytes, page.layout, read_u16(page.bytes, at)).0);
-        let prefix = read_u16(page.bytes, bytes_at::PREFIX) as usize;
-        let is_common = prefix <= low.len() && high.starts_with(&low[..prefix]);
-        is_common && (prefix == low.len() || low.get(prefix) != high.get(prefix))
-    }
-
-    fn verify_header(page: &Page<'_, Bytes>) -> core::result::Result<(), Flaw> {
-        let (low, high) = (page.low(), page.high());
-        let prefix = read_u16(page.bytes, bytes_at::PREFIX) as usize;
-        let sound = prefix <= low.key.prefix.len() && low.key.common(&high.key) >= prefix;
-        verify::ensure(sound, "page's prefix is not what its fences begin with")?;
-        let fences = [bytes_at::LOW, bytes_at::HIGH].map(|at| read_u16(page.bytes, at));
-        verify::ensure(fences.into_iter().all(|at| page.has_cell(at)), "fence lies where no fence can be")?;
-        let clean = verify::is_zero(&page.bytes[bytes_at::END..FIRST_LINE * LINE]);
-        verify::ensure(clean, "page header has bytes where it should be empty")?;
-        let cells = SPACE_END - edit::space_end(page.bytes, page.layout);
-        verify::ensure(live_cells(page.bytes, page.layout) <= cells, "page's cells would not fit a repack")?;
-        for number in 0..page.nodes() {
-            let node = page.node(number);
-            let sound = (0..node.len()).all(|slot| page.has_cell(node.cell(slot)));
-            verify::ensure(sound, "entry's cell lies where no cell can be")?;
-        }
-        Ok(())
-    }
-
-    fn verify_entry(entry: &Entry<'_, Bytes>, _ranks: Option<bool>) -> core::result::Result<(), Flaw> {
-        verify::ensure(!entry.tid.rank(), "entry has a rank")
     }
 }
 

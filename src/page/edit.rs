@@ -13,7 +13,7 @@ pub struct PageMut<'a> {
 
 /// A page's neighbours, fences and level.
 #[derive(Clone, Copy, Debug)]
-pub struct Links<'f, K: KeySpace> {
+pub struct Links<'f, K: Keys> {
     /// Level in the tree; 0 for a leaf.
     pub level: u8,
     /// Left sibling or `NO_BLOCK`.

@@ -4,14 +4,13 @@ use super::arrange::Arrangement;
 use super::split::{outward, reach_of_changes};
 use super::*;
 
-impl<L: Lane> KeySpace for L {
+impl<L: Lane> Keys for L {
     type Lane = L;
     type Order<'o> = ();
     type Key<'k> = Key<L>;
     type Stored<'a> = L;
     type Fence<'a> = Key<L>;
     type OwnedKey = Key<L>;
-
     const FIRST: Key<L> = Key::MIN;
     const LAST: Key<L> = Key::MAX;
 
@@ -107,6 +106,26 @@ impl<L: Lane> KeySpace for L {
     }
 
     #[inline(always)]
+    fn begins_lane(key: Key<L>) -> bool {
+        key.tid == Tid::MIN
+    }
+
+    #[inline(always)]
+    fn tid(key: Key<L>) -> Tid {
+        key.tid
+    }
+
+    fn compare_entry(key: Key<L>, entry: &Entry<'_, L>) -> Ordering {
+        key.cmp(&entry.key())
+    }
+
+    fn same_key(a: &L, b: &L) -> bool {
+        a == b
+    }
+}
+
+impl<L: Lane> PageKeys for L {
+    #[inline(always)]
     fn fence<'a>(page: &Page<'a, L>, side: Side) -> Key<L> {
         let at = match side {
             Side::Low => at::LOW,
@@ -126,11 +145,6 @@ impl<L: Lane> KeySpace for L {
     }
 
     #[inline(always)]
-    fn begins_lane(key: Key<L>) -> bool {
-        key.tid == Tid::MIN
-    }
-
-    #[inline(always)]
     fn compare_tied(key: Key<L>, node: &Node<'_, L>, slot: usize) -> Ordering {
         key.tid.cmp(&node.tid(slot).position())
     }
@@ -141,27 +155,34 @@ impl<L: Lane> KeySpace for L {
     }
 
     #[inline(always)]
-    fn tid(key: Key<L>) -> Tid {
-        key.tid
-    }
-
-    #[inline(always)]
     fn stored<'a>(node: &Node<'a, L>, slot: usize) -> L {
         node.lane(slot)
-    }
-
-    fn compare_entry(key: Key<L>, entry: &Entry<'_, L>) -> Ordering {
-        key.cmp(&entry.key())
     }
 
     fn parts<'e>(_page: &Page<'_, L>, _place: Position, entry: &Entry<'e, L>) -> (L, Cell<'e>) {
         (entry.key, Cell::None)
     }
 
-    fn same_key(a: &L, b: &L) -> bool {
-        a == b
+    fn verify_header(page: &Page<'_, L>) -> core::result::Result<(), Flaw> {
+        let gaps =
+            [at::LOW + at::FENCE_TID + Tid::SIZE..at::HIGH, at::HIGH + at::FENCE_TID + Tid::SIZE..FIRST_LINE * LINE];
+        let clean = gaps.into_iter().all(|gap| verify::is_zero(&page.bytes[gap]));
+        verify::ensure(clean, "page header has bytes where it should be empty")
     }
 
+    fn verify_entry(entry: &Entry<'_, L>, ranks: Option<bool>) -> core::result::Result<(), Flaw> {
+        match ranks {
+            Some(null_rank) => {
+                let extreme = if null_rank { L::MAX } else { L::MIN };
+                let sound = entry.tid.rank() != null_rank || entry.key == extreme;
+                verify::ensure(sound, "NULL entry is not at the end of the order")
+            }
+            None => verify::ensure(!entry.tid.rank(), "entry of several columns has a rank"),
+        }
+    }
+}
+
+impl<L: Lane> PageSplits for L {
     /// Where the lane changes, if it does, so that equal keys stay together and a search for a key goes straight to it.
     fn choose_split(entries: &Joined<'_, L>, aim: Aim, (): (), fence: &mut Key<L>) -> usize {
         let (page, total, repeats) = (entries.page(), entries.len(), entries.repeats());
@@ -217,24 +238,6 @@ impl<L: Lane> KeySpace for L {
         _image: &'e mut PageBytes,
     ) -> Option<Edit<'e>> {
         Some(Edit::SetLow(low.erase()))
-    }
-
-    fn verify_header(page: &Page<'_, L>) -> core::result::Result<(), Flaw> {
-        let gaps =
-            [at::LOW + at::FENCE_TID + Tid::SIZE..at::HIGH, at::HIGH + at::FENCE_TID + Tid::SIZE..FIRST_LINE * LINE];
-        let clean = gaps.into_iter().all(|gap| verify::is_zero(&page.bytes[gap]));
-        verify::ensure(clean, "page header has bytes where it should be empty")
-    }
-
-    fn verify_entry(entry: &Entry<'_, L>, ranks: Option<bool>) -> core::result::Result<(), Flaw> {
-        match ranks {
-            Some(null_rank) => {
-                let extreme = if null_rank { L::MAX } else { L::MIN };
-                let sound = entry.tid.rank() != null_rank || entry.key == extreme;
-                verify::ensure(sound, "NULL entry is not at the end of the order")
-            }
-            None => verify::ensure(!entry.tid.rank(), "entry of several columns has a rank"),
-        }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) use lines::LineSet;
 pub use meta::{LogKind, Meta, Shape};
 pub use node::{Entry, Node};
 pub use plan::Plan;
-pub use space::{KeySpace, Side};
+pub use space::{KeySpace, Keys, PageKeys, PageSplits, Side};
 pub use split::{Aim, Joined};
 pub use verify::Flaw;
 
@@ -49,6 +49,18 @@ pub fn reusable(bytes: &PageBytes) -> bool {
 /// When a page was deleted that may be [reused](reusable), as [`Edit::Delete`] said; 0 if that is of no interest.
 pub fn deleted_at(bytes: &PageBytes) -> u64 {
     if is_new(bytes) { 0 } else { read_u64(bytes, at::LEFT) }
+}
+
+/// Whether the lock order lets who has one page locked wait for another: that is on a higher level, or right of it as far as
+/// exact lanes and links tell.
+#[cfg(feature = "memory")]
+pub(crate) fn may_wait((block, held): (Block, &PageBytes), page: &PageBytes) -> bool {
+    let low = |page: &PageBytes| Key::new(u128::read(page, at::LOW), Tid::read(page, at::LOW + at::FENCE_TID));
+    match held[at::LEVEL].cmp(&page[at::LEVEL]) {
+        Ordering::Equal if Layout::of_page(page).is_some_and(|layout| !layout.kind.is_prefix()) => low(held) < low(page),
+        Ordering::Equal => read_u32(page, at::RIGHT) != block,
+        order => order.is_lt(),
+    }
 }
 
 /// Makes pages alike that differ in nothing but what no log record says: LSN and checksum, flags of dead rows, and bytes

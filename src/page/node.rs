@@ -27,7 +27,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
 
 /// An entry as stored, or to be stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a, K: KeySpace> {
+pub struct Entry<'a, K: Keys> {
     /// The key, less the TID.
     pub key: K::Stored<'a>,
     /// The heap TID with its flags; in an inner page, what breaks ties between equal keys.

@@ -26,7 +26,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
     /// or split: the change is of no use then.
     #[must_use]
     #[inline(always)]
-    pub fn insertion<'e, P: Copy>(&self, key: K::Key<'_>, entry: &Entry<'e, K>, change: &mut Change<'e, P>) -> bool {
+    pub fn insertion<'e>(&self, key: K::Key<'_>, entry: &Entry<'e, K>, change: &mut Change<'e>) -> bool {
         let found = self.locate(key);
         let (lane, cell) = K::parts(self, found, entry);
         let spare = K::parted(self, found, cell);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::log::{BlockEdits, RecordKind, insertion};
 
-impl<P: Copy> Change<'_, P> {
+impl Change<'_> {
     /// Applies the `index`-th page's edits to it and notes what they wrote. Reads nothing but that page and the change.
     /// The change fits the page: it was planned on it, or [`fits`](Change::fits) said so.
     pub fn apply(&self, index: usize, page: &mut PageBytes, ranges: &mut Ranges) {

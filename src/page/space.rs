@@ -1,4 +1,5 @@
-//! Key spaces: what a page needs to know of its keys. Exact lanes are a key space each; [`Bytes`] is that of byte strings.
+//! Key spaces: what keys are, how pages hold them, and how splits cut them. Exact lanes are a key space each; [`Bytes`] is
+//! that of byte strings.
 
 use super::*;
 use core::cmp::Ordering;
@@ -13,8 +14,8 @@ pub enum Side {
     High,
 }
 
-/// What keys are, and how pages hold and compare them. `u32`, `u64` and `u128` are key spaces, of keys that are lanes.
-pub trait KeySpace: Copy + Debug + Sized + 'static {
+/// What keys are. `u32`, `u64` and `u128` are key spaces, of keys that are lanes.
+pub trait Keys: Copy + Debug + Sized + 'static {
     /// What in-page nodes are searched by.
     type Lane: Lane;
     /// How keys are compared beyond what their bytes say.
@@ -27,19 +28,16 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     type Fence<'a>: Copy;
     /// A place with memory of its own.
     type OwnedKey: Copy + Debug;
-
     /// Before all keys.
     const FIRST: Self::OwnedKey;
     /// Behind all keys.
     const LAST: Self::OwnedKey;
-
     /// A kept place to become another: making it costs next to nothing.
     fn fresh() -> Self::OwnedKey;
     /// Before all keys.
     fn first() -> &'static Self::OwnedKey;
     /// Behind all keys.
     fn last() -> &'static Self::OwnedKey;
-
     /// Whether pages of this kind are this key space's.
     fn is_kind(kind: LaneKind) -> bool;
     /// A kept place as one to look for.
@@ -66,32 +64,35 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     fn step(kept: &mut Self::OwnedKey);
     /// Whether two kept places are the same.
     fn same(a: &Self::OwnedKey, b: &Self::OwnedKey) -> bool;
-
     /// The mark of a place: where it is in key order, as far as 64 bits tell.
     fn mark(key: Self::Key<'_>) -> u64;
     /// The mark of a fence, and whether no place before the fence has the same.
     fn mark_of(fence: Self::Fence<'_>) -> (u64, bool);
+    /// Whether the place is before all entries of its lane.
+    fn begins_lane(key: Self::Key<'_>) -> bool;
+    /// What breaks the place's ties with entries that have the same key.
+    fn tid(key: Self::Key<'_>) -> Tid;
+    /// How the place is ordered against an entry.
+    fn compare_entry(key: Self::Key<'_>, entry: &Entry<'_, Self>) -> Ordering;
+    /// Whether entries of a page have the same key, their TIDs aside.
+    fn same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
+}
 
+/// How pages hold keys, and compare them.
+pub trait PageKeys: Keys {
     /// A page's fence.
     fn fence<'a>(page: &Page<'a, Self>, side: Side) -> Self::Fence<'a>;
     /// How a place is ordered against a page's fence.
     fn compare_fence(key: Self::Key<'_>, page: &Page<'_, Self>, side: Side) -> Ordering;
     /// What the place's lane is in a page; the error is for a place before or behind everything that may be there.
     fn lane_in(key: Self::Key<'_>, page: &Page<'_, Self>) -> core::result::Result<Self::Lane, Ordering>;
-    /// Whether the place is before all entries of its lane.
-    fn begins_lane(key: Self::Key<'_>) -> bool;
     /// How the place is ordered against the entry in a slot of a node, where their lanes are the same.
     fn compare_tied(key: Self::Key<'_>, node: &Node<'_, Self>, slot: usize) -> Ordering;
     /// How the place is ordered against the entries of a run, where their lanes are the same: equal if it takes TIDs to
     /// tell.
     fn compare_head(key: Self::Key<'_>, run: &Node<'_, Self>) -> Ordering;
-    /// What breaks the place's ties with entries that have the same key.
-    fn tid(key: Self::Key<'_>) -> Tid;
-    /// How the place is ordered against an entry.
-    fn compare_entry(key: Self::Key<'_>, entry: &Entry<'_, Self>) -> Ordering;
     /// The key of the entry in a slot of a node.
     fn stored<'a>(node: &Node<'a, Self>, slot: usize) -> Self::Stored<'a>;
-
     /// What an entry from outside that belongs at `place` has in a page beside its TID: its lane and its cell, which is
     /// that of an equal entry if one is beside the place.
     fn parts<'e>(page: &Page<'_, Self>, place: Position, entry: &Entry<'e, Self>) -> (Self::Lane, Cell<'e>);
@@ -100,8 +101,19 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
     fn parted(_page: &Page<'_, Self>, _place: Position, _cell: Cell<'_>) -> usize {
         0
     }
-    /// Whether entries of a page have the same key, their TIDs aside.
-    fn same_key(a: &Self::Stored<'_>, b: &Self::Stored<'_>) -> bool;
+    /// Whether what a page's searches begin with agrees with its fences, as far as a look at each visit can tell.
+    #[inline]
+    fn is_bounded(_page: &Page<'_, Self>) -> bool {
+        true
+    }
+    /// Checks what is this key space's own in a page's header.
+    fn verify_header(page: &Page<'_, Self>) -> core::result::Result<(), Flaw>;
+    /// Checks one leaf entry by itself.
+    fn verify_entry(entry: &Entry<'_, Self>, ranks: Option<bool>) -> core::result::Result<(), Flaw>;
+}
+
+/// How pages are built of entries, and split.
+pub trait PageSplits: PageKeys {
     /// Where to split a page that is to have these entries, and the fence between the halves: near the place aimed at,
     /// there where the fence is short.
     fn choose_split(entries: &Joined<'_, Self>, aim: Aim, order: Self::Order<'_>, fence: &mut Self::OwnedKey) -> usize;
@@ -112,7 +124,7 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
         total: usize,
         entries: impl Iterator<Item = Entry<'a, Self>> + Clone,
     ) -> Option<PageBytes>;
-    /// A new page of a page's entries but for the first `skip`; `None` if it takes [`build`](KeySpace::build).
+    /// A new page of a page's entries but for the first `skip`; `None` if it takes [`build`](PageSplits::build).
     fn right_half(
         page: &Page<'_, Self>,
         geometry: &Geometry,
@@ -130,13 +142,9 @@ pub trait KeySpace: Copy + Debug + Sized + 'static {
         left: Block,
         image: &'e mut PageBytes,
     ) -> Option<Edit<'e>>;
-    /// Whether what a page's searches begin with agrees with its fences, as far as a look at each visit can tell.
-    #[inline]
-    fn is_bounded(_page: &Page<'_, Self>) -> bool {
-        true
-    }
-    /// Checks what is this key space's own in a page's header.
-    fn verify_header(page: &Page<'_, Self>) -> core::result::Result<(), Flaw>;
-    /// Checks one leaf entry by itself.
-    fn verify_entry(entry: &Entry<'_, Self>, ranks: Option<bool>) -> core::result::Result<(), Flaw>;
 }
+
+/// A key space: what keys are, how pages hold them, and how splits cut them.
+pub trait KeySpace: PageSplits {}
+
+impl<K: PageSplits> KeySpace for K {}

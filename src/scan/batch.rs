@@ -1,5 +1,6 @@
 //! The matches of one page, in a private copy (I6).
 
+use super::ranges::Direction;
 use crate::format::{Lane, MAX_PAGE_ENTRIES, NO_BLOCK, Position, Tid};
 use crate::page::{Bytes, Entry, KeyCopies, KeySpace, LineSet, Node, Page};
 
@@ -85,9 +86,28 @@ impl<K: Scannable> Matches<K> {
         self.keys.copy_from(&other.keys, count);
     }
 
-    /// Appends the entries of a page from one place to another; `false` if some cannot be entries, for damage that a
-    /// read can tell at no cost is not to become a wrong answer.
-    pub(super) fn append(&mut self, page: &Page<'_, K>, from: Position, to: Position, reading: Reading) -> bool {
+    /// Appends the entries of a page between two places, from the first on; `false` if some cannot be entries, for damage that
+    /// a read can tell at no cost is not to become a wrong answer.
+    #[inline(always)]
+    pub(super) fn append_between(
+        &mut self,
+        page: &Page<'_, K>,
+        (from, to): (Position, Position),
+        direction: Direction,
+        reading: Reading,
+    ) -> bool {
+        match direction {
+            Direction::Forward => from < to && self.append(page, from, to, reading),
+            Direction::Backward => {
+                let first = self.count;
+                let sound = to < from && self.append(page, to, from, reading);
+                self.reverse_from(first);
+                sound
+            }
+        }
+    }
+
+    fn append(&mut self, page: &Page<'_, K>, from: Position, to: Position, reading: Reading) -> bool {
         let (mut previous, mut flawed, mut lines) = (K::Lane::MIN, false, LineSet::default());
         let null_lane = if reading.null_rank { K::Lane::MAX } else { K::Lane::MIN };
         if to.node > from.node + 1 {
@@ -119,7 +139,7 @@ impl<K: Scannable> Matches<K> {
     }
 
     /// Puts the matches from `first` on in the opposite order.
-    pub(super) fn reverse_from(&mut self, first: usize) {
+    fn reverse_from(&mut self, first: usize) {
         self.tids[first..self.count].reverse();
         self.flags_at[first..self.count].reverse();
         self.keys.reverse(first, self.count);

@@ -4,8 +4,8 @@ use super::batch::{KeyBatch, Matches, Reading, Scannable};
 use super::ranges::{Direction, Range, Wanted};
 use crate::format::{Block, Error, MAX_PAGE_ENTRIES, NO_BLOCK, Position, ROOT, Result, Tid, is_link};
 use crate::page::{KeySpace, Page, Side};
-use crate::store::{Mode, PageStore};
-use crate::tree::Tree;
+use crate::store::{Frames, Locked, Pinned, Shared, Store};
+use crate::tree::{Seek, Tree};
 
 /// Where a scan is: it has read the matches between `near` and `bound` last, and goes on from `bound`. Plain memory.
 #[derive(Clone, Copy, Debug)]
@@ -110,52 +110,53 @@ impl<K: Scannable> Cursor<K> {
     }
 
     /// Reads on to the next page with matches. They are in `out` then, and the page is returned, pinned; `None` at the
-    /// end of the scan. Nothing stays locked. `skip_dead` leaves out entries known to be dead to everyone.
-    pub fn read_page<S: PageStore>(
+    /// end of the scan. Nothing is locked on entry or exit. `skip_dead` leaves out entries known to be dead to everyone.
+    pub fn read_page<S: Store>(
         &mut self,
         tree: Tree<'_, S, K>,
         wanted: &impl Wanted<K>,
         skip_dead: bool,
         out: &mut Matches<K>,
-    ) -> Result<Option<S::Pin>> {
+    ) -> Result<Option<Pinned<S>>> {
         out.clear();
         let reading = Reading { skip_dead, null_rank: wanted.null_rank() };
         K::copy(&mut self.near, &self.bound);
         let mut range = Range::fresh();
         while !self.done {
-            if !self.next_range(wanted, &mut range) {
+            if !wanted.next(self.direction, &self.bound, &mut range) {
                 break;
             }
-            let pin = self.go_on(tree, &range)?;
-            tree.store().note_read(pin);
-            if self.goes_round(tree.store(), pin) {
-                let block = tree.store().block(pin);
-                return Err(Error::Corrupt { block, what: "scan comes to a page again: keys are out of order" });
+            let leaf = self.go_on(tree, &range)?;
+            tree.store().note_read(&leaf);
+            if self.goes_round(&leaf) {
+                let what = "scan comes to a page again: keys are out of order";
+                return Err(Error::Corrupt { block: leaf.block(), what });
             }
-            let page = tree.page(pin)?;
+            let page = tree.page(&leaf)?;
             out.keys.begin(&page, wanted.wants_keys());
-            (self.from, self.ends_at_edge) = (tree.store().block(pin), false);
+            (self.from, self.ends_at_edge) = (leaf.block(), false);
             let is_placed = page.is_placed() && (self.from != ROOT || page.is_alone());
             let sound = is_placed
                 && K::is_bounded(&page)
+                // Compiled for each direction.
                 && match self.direction {
-                    Direction::Forward => self.collect_forward(tree, &page, wanted, &mut range, reading, out),
-                    Direction::Backward => self.collect_backward(tree, &page, wanted, &mut range, reading, out),
+                    forward @ Direction::Forward => self.collect(forward, tree, &page, wanted, &mut range, reading, out),
+                    backward => self.collect(backward, tree, &page, wanted, &mut range, reading, out),
                 };
             if !sound {
-                let block = tree.store().block(pin);
-                return Err(Error::Corrupt { block, what: "entries are out of order, or are no entries" });
+                let what = "entries are out of order, or are no entries";
+                return Err(Error::Corrupt { block: leaf.block(), what });
             }
-            self.lsn = tree.store().lsn(pin);
-            tree.store().unlock(pin);
+            self.lsn = leaf.lsn();
+            let pinned = leaf.unlock();
             if self.ends_at_edge && is_link(self.link) {
                 // Nothing on the page is beyond what is wanted: its fence alone says that the next page has none of it.
                 self.check_edge(tree)?;
             }
             if !out.is_empty() {
-                return Ok(Some(pin));
+                return Ok(Some(pinned));
             }
-            tree.store().unpin(pin);
+            pinned.unpin(tree.store());
             tree.store().check_interrupts();
         }
         self.end();
@@ -167,12 +168,12 @@ impl<K: Scannable> Cursor<K> {
     /// a scan leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again has been
     /// changed, so a scan may be as slow as it likes. Brent's way to find a circle: another leaf is kept in mind after
     /// twice as many each time, so that a circle of whatever length is soon gone through with one of its own in mind.
-    fn goes_round<S: PageStore>(&mut self, store: &S, pin: S::Pin) -> bool {
+    fn goes_round<S: Frames>(&mut self, leaf: &Locked<'_, S, Shared>) -> bool {
         self.reads += 1;
         if self.reads <= FEW_LEAVES {
             return false;
         }
-        let here = Sight { block: store.block(pin), lsn: store.lsn(pin) };
+        let here = Sight { block: leaf.block(), lsn: leaf.lsn() };
         if here == self.seen {
             return true;
         }
@@ -195,48 +196,36 @@ impl<K: Scannable> Cursor<K> {
         K::copy(&mut self.bound, start::<K>(self.direction.opposite()));
     }
 
-    fn next_range(&self, wanted: &impl Wanted<K>, range: &mut Range<K>) -> bool {
-        match self.direction {
-            Direction::Forward => wanted.at_or_after(&self.bound, range),
-            Direction::Backward => wanted.before(&self.bound, range),
-        }
-    }
-
     /// Checks that the page after the one read last begins where that one ends.
-    fn check_edge<S: PageStore>(&self, tree: Tree<'_, S, K>) -> Result<()> {
+    fn check_edge<S: Store>(&self, tree: Tree<'_, S, K>) -> Result<()> {
         match self.direction {
             Direction::Forward => tree.check_siblings(self.from, self.link),
             Direction::Backward => tree.check_siblings(self.link, self.from),
         }
     }
 
-    /// The leaf where a range begins (backward: ends): the next one along if that is where it must be.
-    fn go_on<S: PageStore>(&self, tree: Tree<'_, S, K>, range: &Range<K>) -> Result<S::Pin> {
-        let order = tree.order();
-        let edge = K::borrow(&self.edge, order);
-        let place = if self.direction == Direction::Forward { &range.first } else { &range.after };
+    /// The leaf where a range begins (backward: ends), share-locked: the next one along if that is where it must be.
+    fn go_on<'t, S: Store>(&self, tree: Tree<'t, S, K>, range: &Range<K>) -> Result<Locked<'t, S, Shared>> {
+        let place = range.near_end(self.direction);
         if !is_link(self.link) || !K::same(place, &self.edge) {
-            return self.go_to(tree, place);
+            return tree.leaf(self.seek(tree, place));
         }
-        let pin = match self.direction {
-            Direction::Forward => tree.leaf_for_via(self.link, edge)?,
-            Direction::Backward => tree.leaf_before_via(self.link, edge)?,
-        };
-        if self.is_next(&tree.page(pin)?, tree.store().block(pin)) {
-            return Ok(pin);
+        let leaf = tree.leaf_via(self.link, self.seek(tree, &self.edge))?;
+        if self.is_next(&tree.page(&leaf)?, leaf.block()) {
+            return Ok(leaf);
         }
         // The pages have changed since, or one of them is not the one that was there.
-        tree.release(pin);
+        leaf.release();
         self.check_edge(tree)?;
-        self.go_to(tree, place)
+        tree.leaf(self.seek(tree, place))
     }
 
-    /// The leaf where a range begins (backward: ends), by descent.
-    fn go_to<S: PageStore>(&self, tree: Tree<'_, S, K>, place: &K::OwnedKey) -> Result<S::Pin> {
-        match self.direction {
-            Direction::Forward => tree.leaf_for(K::borrow(place, tree.order())),
-            Direction::Backward => tree.leaf_before(K::borrow(place, tree.order())),
-        }
+    /// The leaf that the scan comes to at a place.
+    fn seek<'k, 't: 'k, S>(&self, tree: Tree<'t, S, K>, place: &'k K::OwnedKey) -> Seek<'k, K>
+    where
+        S: Store,
+    {
+        self.direction.seek(K::borrow(place, tree.order()))
     }
 
     /// Whether a leaf is the one after the one read last, and the two agree about it.
@@ -248,137 +237,93 @@ impl<K: Scannable> Cursor<K> {
         block == self.link && back == self.from && K::same_fence(fence, K::fence_of(&self.edge))
     }
 
-    fn collect_forward<S>(
+    /// Adds what is wanted of a page to the matches, from `range` on, and goes on to the place where no more of it is on this
+    /// page. `false` if the page is damaged.
+    #[expect(clippy::too_many_arguments)]
+    #[inline(always)]
+    fn collect<S: Store>(
         &mut self,
+        direction: Direction,
         tree: Tree<'_, S, K>,
         page: &Page<'_, K>,
         wanted: &impl Wanted<K>,
         range: &mut Range<K>,
         reading: Reading,
         out: &mut Matches<K>,
-    ) -> bool
-    where
-        S: PageStore,
-    {
+    ) -> bool {
         let order = tree.order();
         let (mut sound, mut is_last, mut turns) = (true, false, 0);
-        K::set_to_fence(&mut self.edge, page.high());
-        self.link = page.right();
+        let (fence, link, edge) = match direction {
+            Direction::Forward => (page.high(), page.right(), page.end()),
+            Direction::Backward => (page.low(), page.left(), Position::FIRST),
+        };
+        K::set_to_fence(&mut self.edge, fence);
+        self.link = link;
+        let leaves = |place: &K::OwnedKey| match direction {
+            Direction::Forward => page.is_beyond(K::borrow(place, order)),
+            Direction::Backward => K::compare_fence(K::borrow(place, order), page, Side::Low).is_le(),
+        };
         loop {
             turns += 1;
             sound &= turns < MOST_TURNS;
-            let first = K::borrow(&range.first, order);
-            let from = page.lower_bound(first);
-            sound &= page.is_between(from, first);
-            let Some(entry) = page.entry(from) else {
+            let near = K::borrow(range.near_end(direction), order);
+            let from = page.lower_bound(near);
+            sound &= page.is_between(from, near);
+            let entry = match direction {
+                Direction::Forward => page.entry(from),
+                Direction::Backward => page.previous(from).and_then(|last| page.entry(last)),
+            };
+            let Some(entry) = entry else {
                 K::copy(&mut self.bound, &self.edge);
                 self.ends_at_edge |= turns > 1;
                 break;
             };
-            let after = K::borrow(&range.after, order);
-            let more = if K::compare_entry(after, &entry).is_le() {
+            let far_end = range.far_end(direction);
+            let far = K::borrow(far_end, order);
+            let is_behind = match direction {
+                Direction::Forward => K::compare_entry(far, &entry).is_le(),
+                Direction::Backward => K::compare_entry(far, &entry).is_gt(),
+            };
+            let more = if is_behind {
                 // Nothing in this range: on to the range that the next key there is may be in.
                 sound &= K::set_to_key(&mut self.bound, &entry, order).is_some();
-                wanted.at_or_after(&self.bound, range)
+                if direction == Direction::Backward {
+                    K::step(&mut self.bound);
+                }
+                wanted.next(direction, &self.bound, range)
             } else {
                 // Often one entry matches; then the page's end is not looked at.
-                let to = match page.next_if_from(from, after) {
+                let next = if direction == Direction::Forward { page.next_if_from(from, far) } else { None };
+                let goes_on = next.is_none() && leaves(far_end);
+                let to = match next {
                     Some(to) => to,
-                    None if page.is_beyond(after) => {
-                        sound &= out.append(page, from, page.end(), reading);
-                        K::copy(&mut self.bound, &self.edge);
-                        self.ends_at_edge = K::same(&range.after, &self.edge);
-                        break;
-                    }
+                    None if goes_on => edge,
                     None => {
-                        let to = page.lower_bound(after);
-                        sound &= page.is_between(to, after);
-                        self.ends_at_edge = to == page.end();
+                        let to = page.lower_bound(far);
+                        sound &= page.is_between(to, far);
                         to
                     }
                 };
-                sound &= from < to && out.append(page, from, to, reading);
-                K::copy(&mut self.bound, &range.after);
-                !wanted.is_one_range() && wanted.at_or_after(&self.bound, range)
-            };
-            if !more || !sound {
-                is_last = true;
-                break;
-            }
-            if page.is_beyond(K::borrow(&range.first, order)) {
-                K::copy(&mut self.bound, &range.first);
-                break;
-            }
-        }
-        if is_last || !is_link(self.link) && page.is_beyond(K::borrow(&self.bound, order)) {
-            self.end();
-        }
-        sound
-    }
-
-    fn collect_backward<S>(
-        &mut self,
-        tree: Tree<'_, S, K>,
-        page: &Page<'_, K>,
-        wanted: &impl Wanted<K>,
-        range: &mut Range<K>,
-        reading: Reading,
-        out: &mut Matches<K>,
-    ) -> bool
-    where
-        S: PageStore,
-    {
-        let order = tree.order();
-        let (mut sound, mut is_last, mut turns) = (true, false, 0);
-        K::set_to_fence(&mut self.edge, page.low());
-        self.link = page.left();
-        let starts_below = |place: &K::OwnedKey| K::compare_fence(K::borrow(place, order), page, Side::Low).is_le();
-        loop {
-            turns += 1;
-            sound &= turns < MOST_TURNS;
-            let after = K::borrow(&range.after, order);
-            let to = page.lower_bound(after);
-            sound &= page.is_between(to, after);
-            let Some(entry) = page.previous(to).and_then(|last| page.entry(last)) else {
-                K::copy(&mut self.bound, &self.edge);
-                self.ends_at_edge |= turns > 1;
-                break;
-            };
-            let first = K::borrow(&range.first, order);
-            let more = if K::compare_entry(first, &entry).is_gt() {
-                sound &= K::set_to_key(&mut self.bound, &entry, order).is_some();
-                K::step(&mut self.bound);
-                wanted.before(&self.bound, range)
-            } else {
-                let begin = out.len();
-                let from = if page.is_below(first) {
-                    Position::FIRST
-                } else {
-                    let from = page.lower_bound(first);
-                    sound &= page.is_between(from, first);
-                    from
-                };
-                self.ends_at_edge = from == Position::FIRST && !starts_below(&range.first);
-                sound &= from < to && out.append(page, from, to, reading);
-                out.reverse_from(begin);
-                if starts_below(&range.first) {
+                sound &= from != to && out.append_between(page, (from, to), direction, reading);
+                if goes_on {
+                    self.ends_at_edge = K::same(far_end, &self.edge);
                     K::copy(&mut self.bound, &self.edge);
-                    self.ends_at_edge |= K::same(&range.first, &self.edge);
                     break;
                 }
-                K::copy(&mut self.bound, &range.first);
-                wanted.before(&self.bound, range)
+                self.ends_at_edge = to == edge;
+                K::copy(&mut self.bound, far_end);
+                !wanted.is_one_range() && wanted.next(direction, &self.bound, range)
             };
             if !more || !sound {
                 is_last = true;
                 break;
             }
-            if starts_below(&range.after) {
-                K::copy(&mut self.bound, &range.after);
+            if leaves(range.near_end(direction)) {
+                K::copy(&mut self.bound, range.near_end(direction));
                 break;
             }
         }
-        if is_last || !is_link(self.link) && starts_below(&self.bound) {
+        if is_last || !is_link(self.link) && leaves(&self.bound) {
             self.end();
         }
         sound
@@ -401,10 +346,10 @@ fn start<K: KeySpace>(direction: Direction) -> &'static K::OwnedKey {
 
 /// Marks matches dead in their page, if that is as it was when they were read: a hint for later scans (I6). The page is
 /// pinned and not locked, before and after.
-pub fn kill<S: PageStore>(store: &S, pin: S::Pin, lsn: u64, places: &[u16]) {
-    store.lock(pin, Mode::Share);
-    if store.lsn(pin) == lsn {
-        store.set_hint(pin, places, Tid::DEAD);
+pub fn kill<S: Store>(store: &S, pinned: Pinned<S>, lsn: u64, places: &[u16]) -> Pinned<S> {
+    let leaf = pinned.lock::<Shared>(store);
+    if leaf.lsn() == lsn {
+        leaf.set_hint(places, Tid::DEAD);
     }
-    store.unlock(pin);
+    leaf.unlock()
 }

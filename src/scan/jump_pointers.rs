@@ -4,7 +4,7 @@
 use super::ranges::{Direction, Range, Wanted};
 use crate::format::{Block, NO_BLOCK, Result, is_link};
 use crate::page::{KeySpace, Page, Side};
-use crate::store::PageStore;
+use crate::store::Store;
 use crate::tree::Tree;
 
 /// Leaves known at a time.
@@ -71,7 +71,7 @@ impl<K: KeySpace> JumpPointers<K> {
     }
 
     /// The next leaf that was not handed out yet. Nothing is locked or pinned before or after.
-    pub fn next<S: PageStore>(&mut self, tree: Tree<'_, S, K>, wanted: &impl Wanted<K>) -> Result<Option<Block>> {
+    pub fn next<S: Store>(&mut self, tree: Tree<'_, S, K>, wanted: &impl Wanted<K>) -> Result<Option<Block>> {
         if self.given == self.count {
             self.learn(tree, wanted)?;
         }
@@ -81,28 +81,25 @@ impl<K: KeySpace> JumpPointers<K> {
     }
 
     /// Learns of more leaves: of one parent, as many as there is room for.
-    fn learn<S: PageStore>(&mut self, tree: Tree<'_, S, K>, wanted: &impl Wanted<K>) -> Result<()> {
+    fn learn<S: Store>(&mut self, tree: Tree<'_, S, K>, wanted: &impl Wanted<K>) -> Result<()> {
         self.blocks.copy_within(self.passed..self.count, 0);
         (self.count, self.given) = (self.count - self.passed, self.given - self.passed);
         self.passed = 0;
         let mut range = Range::fresh();
         let Some(direction) = self.direction.filter(|_| self.count < KNOWN) else { return Ok(()) };
-        if self.is_last || !self.next_range(direction, wanted, &mut range) {
+        if self.is_last || !wanted.next(direction, &self.place, &mut range) {
             self.is_last = true;
             return Ok(());
         }
         let order = tree.order();
-        let parent = match direction {
-            Direction::Forward => tree.leaf_parent_for(K::borrow(&range.first, order))?,
-            Direction::Backward => tree.leaf_parent_before(K::borrow(&range.after, order))?,
-        };
-        let Some(pin) = parent else {
+        let seek = direction.seek(K::borrow(range.near_end(direction), order));
+        let Some(parent) = tree.leaf_parent(seek)? else {
             self.is_last = true;
             return Ok(());
         };
-        let page = tree.page(pin)?;
+        let page = tree.page(&parent)?;
         while self.add(direction, &page, &range, order).is_some() && self.count < KNOWN {
-            self.is_last = self.is_last || !self.next_range(direction, wanted, &mut range);
+            self.is_last = self.is_last || !wanted.next(direction, &self.place, &mut range);
             if self.is_last {
                 break;
             }
@@ -114,16 +111,13 @@ impl<K: KeySpace> JumpPointers<K> {
                 break;
             }
         }
-        tree.release(pin);
+        parent.release();
         Ok(())
     }
 
     /// Adds the child where a range begins, backward: ends, and goes on behind it. `None` if there is none.
     fn add(&mut self, direction: Direction, page: &Page<'_, K>, range: &Range<K>, order: K::Order<'_>) -> Option<()> {
-        let at = match direction {
-            Direction::Forward => page.child_place(K::borrow(&range.first, order))?,
-            Direction::Backward => page.child_place_before(K::borrow(&range.after, order))?,
-        };
+        let at = direction.seek(K::borrow(range.near_end(direction), order)).child_place(page)?;
         self.blocks[self.count] = page.entry(at)?.child;
         self.count += 1;
         let (edge, fence, sibling) = match direction {
@@ -136,12 +130,5 @@ impl<K: KeySpace> JumpPointers<K> {
             return Some(());
         };
         K::set_to_key(&mut self.place, &edge, order)
-    }
-
-    fn next_range(&self, direction: Direction, wanted: &impl Wanted<K>, range: &mut Range<K>) -> bool {
-        match direction {
-            Direction::Forward => wanted.at_or_after(&self.place, range),
-            Direction::Backward => wanted.before(&self.place, range),
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! What a scan looks for: ranges of keys, and which way it goes through them.
 
 use crate::page::KeySpace;
+use crate::tree::Seek;
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,15 @@ impl Direction {
         match self {
             Direction::Forward => Direction::Backward,
             Direction::Backward => Direction::Forward,
+        }
+    }
+
+    /// The page that a scan comes to at a place: the one with what is behind it, backward with what is before it.
+    #[inline]
+    pub(super) fn seek<K: KeySpace>(self, place: K::Key<'_>) -> Seek<'_, K> {
+        match self {
+            Direction::Forward => Seek::At(place),
+            Direction::Backward => Seek::Before(place),
         }
     }
 }
@@ -35,6 +45,21 @@ impl<K: KeySpace> Range<K> {
     pub fn fresh() -> Self {
         Range { first: K::fresh(), after: K::fresh() }
     }
+
+    /// The end that a scan comes to last.
+    #[inline]
+    pub(super) fn far_end(&self, direction: Direction) -> &K::OwnedKey {
+        self.near_end(direction.opposite())
+    }
+
+    /// The end that a scan comes to first.
+    #[inline]
+    pub(super) fn near_end(&self, direction: Direction) -> &K::OwnedKey {
+        match direction {
+            Direction::Forward => &self.first,
+            Direction::Backward => &self.after,
+        }
+    }
 }
 
 /// What a scan looks for: ranges of keys, asked for one after the other. `out` is the answer where it is `true`; it may
@@ -45,6 +70,14 @@ pub trait Wanted<K: KeySpace> {
     fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool;
     /// The last range of wanted keys that ends at or before a place, or what is left before the place of the one it is in.
     fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool;
+    /// The next range from a place on that a scan comes to.
+    #[inline(always)]
+    fn next(&self, direction: Direction, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
+        match direction {
+            Direction::Forward => self.at_or_after(place, out),
+            Direction::Backward => self.before(place, out),
+        }
+    }
     /// Whether all that is wanted is one range: there is no other behind one that was found.
     fn is_one_range(&self) -> bool {
         false

@@ -4,9 +4,9 @@
 //! ([`Form::Generic`]). A [`crash`](MemoryStore::crash) makes the store that redo would make of any log position and any
 //! page versions that may have been written by then.
 
-use super::{Mode, PageStore, Search, Seen, Suspect};
+use super::{Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect, Writable};
 use crate::cache::descents::{Descents, Marks};
-use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tid};
+use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tid, at};
 use crate::log::{Change, Decoded, Horizon, Ranges};
 use crate::page;
 use core::cell::{RefCell, UnsafeCell};
@@ -37,9 +37,9 @@ struct Frame {
 // SAFETY: the bytes are reached through `bytes` and `commit` only, whose callers hold the content lock.
 unsafe impl Sync for Frame {}
 
-/// A pinned page.
+/// A page's place in memory: one frame is one block's for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pin(Block);
+pub struct FrameId(Block);
 
 /// One block's part of a generic record.
 enum Written {
@@ -141,22 +141,18 @@ impl MemoryStore {
 
     /// A copy of a page.
     pub fn copy(&self, block: Block) -> PageBytes {
-        let pin = self.pin(block).expect("the page exists");
-        self.lock(pin, Mode::Share);
-        let bytes = *self.bytes(pin);
-        self.unlock(pin);
-        self.unpin(pin);
+        let locked = self.pin(block).expect("the page exists").lock::<Shared>(self);
+        let bytes = *locked.bytes();
+        locked.release();
         bytes
     }
 
     /// Overwrites a page with whatever bytes.
     pub fn damage(&self, block: Block, bytes: &PageBytes) {
-        let pin = self.pin(block).expect("the page exists");
-        self.lock(pin, Mode::Exclusive);
-        // SAFETY: the page is exclusively locked.
-        unsafe { *self.frame(pin).bytes.get() = *bytes };
-        self.unlock(pin);
-        self.unpin(pin);
+        let locked = self.pin(block).expect("the page exists").lock::<Exclusive>(self);
+        // SAFETY: the page is exclusively locked, and nobody looks at its bytes.
+        unsafe { *self.frames[block as usize].bytes.get() = *bytes };
+        locked.release();
     }
 
     /// Cuts the file off behind so many pages, which nobody else uses meanwhile.
@@ -236,10 +232,27 @@ impl MemoryStore {
         store
     }
 
-    fn frame(&self, pin: Pin) -> &Frame {
-        let frame = &self.frames[pin.0 as usize];
-        debug_assert!(frame.pins.load(Ordering::SeqCst) > 0, "page {pin:?} is used without a pin");
+    fn frame(&self, id: FrameId) -> &Frame {
+        let frame = &self.frames[id.0 as usize];
+        debug_assert!(frame.pins.load(Ordering::SeqCst) > 0, "page {} is used without a pin", id.0);
         frame
+    }
+
+    /// Checks that the page locked last could be waited for under the locks that this thread held (docs/protocols.md, lock
+    /// order): it is on a higher level than their pages, or right of the last of them on its level. Nobody waits for a page
+    /// that is free.
+    fn check_order(&self) {
+        HELD.with_borrow(|held| {
+            let pages = held.iter().filter(|(frame, _)| self.frames.as_ptr_range().contains(frame));
+            // SAFETY: pages of this store that this thread has locked.
+            let pages = pages.map(|&(frame, _)| unsafe {
+                (frame.offset_from(self.frames.as_ptr()) as Block, &*(*frame).bytes.get())
+            });
+            let mut pages = pages.filter(|(_, page)| !page::reusable(page));
+            let Some((block, locked)) = pages.next_back() else { return };
+            let in_order = pages.all(|before| page::may_wait(before, locked));
+            assert!(in_order, "page {block}, of level {}, is locked out of order", locked[at::LEVEL]);
+        });
     }
 
     /// Lets another thread go first, now and then.
@@ -256,7 +269,7 @@ impl Record {
         let change = decoded.change();
         for (index, (block, written)) in self.generic.iter().enumerate() {
             let page = &mut pages[*block as usize];
-            debug_assert_eq!(change.blocks()[index], *block);
+            debug_assert_eq!(decoded.blocks()[index], *block);
             if lsn_of(page) >= lsn {
                 continue;
             }
@@ -321,7 +334,7 @@ fn set_lsn(page: &mut PageBytes, lsn: u64) {
 }
 
 /// Checks that redo in either form makes the same of a page as the change did.
-fn check(change: &Change<'_, Pin>, own: &[u8], index: usize, before: &PageBytes, written: &Written, after: &PageBytes) {
+fn check(change: &Change<'_>, own: &[u8], index: usize, before: &PageBytes, written: &Written, after: &PageBytes) {
     let decoded = Decoded::decode(own).expect("a change can be read back");
     assert!(change.fits(index, before), "a change does not fit the page it was planned on: {change:?}");
     let (mut owned, mut generic) = (*before, *before);
@@ -331,58 +344,36 @@ fn check(change: &Change<'_, Pin>, own: &[u8], index: usize, before: &PageBytes,
     assert!(generic[8..] == after[8..], "redo of the written ranges differs: {change:?}");
 }
 
-impl PageStore for MemoryStore {
-    type Pin = Pin;
+impl Frames for MemoryStore {
+    type Frame = FrameId;
 
-    fn pin(&self, block: Block) -> Result<Pin> {
-        if block >= self.block_count() {
-            return Err(Error::Corrupt { block, what: "page is beyond the end of the index" });
-        }
-        let frame = &self.frames[block as usize];
-        if held(frame).is_some() {
-            return Err(Error::Corrupt { block, what: "page leads to itself" });
-        }
-        frame.pins.fetch_add(1, Ordering::SeqCst);
-        Ok(Pin(block))
+    unsafe fn block_in(&self, frame: FrameId) -> Block {
+        frame.0
     }
 
-    fn pin_likely(&self, block: Block) -> Result<Option<Pin>> {
-        if block < self.block_count() { self.pin(block).map(Some) } else { Ok(None) }
+    unsafe fn unpin(&self, frame: FrameId) {
+        self.frame(frame).pins.fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn unpin(&self, pin: Pin) {
-        self.frame(pin).pins.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn block(&self, pin: Pin) -> Block {
-        pin.0
-    }
-
-    fn lock(&self, pin: Pin, mode: Mode) {
+    unsafe fn lock(&self, id: FrameId, mode: Mode) {
         self.sway();
-        let frame = self.frame(pin);
-        assert_eq!(held(frame), None, "page {pin:?} is locked twice");
+        let frame = self.frame(id);
+        assert_eq!(held(frame), None, "page {id:?} is locked twice");
+        if mode == Mode::Cleanup {
+            return self.lock_cleanup(id);
+        }
         HELD.with_borrow_mut(|held| held.push((frame, mode)));
         match mode {
             Mode::Share => frame.lock.lock_shared(),
-            Mode::Exclusive => frame.lock.lock_exclusive(),
+            _ => frame.lock.lock_exclusive(),
+        }
+        if self.checked {
+            self.check_order();
         }
     }
 
-    fn lock_cleanup(&self, pin: Pin) {
-        assert!(HELD.with_borrow(Vec::is_empty), "a cleanup lock is waited for under a content lock");
-        loop {
-            self.lock(pin, Mode::Exclusive);
-            if self.frame(pin).pins.load(Ordering::SeqCst) == 1 {
-                return;
-            }
-            self.unlock(pin);
-            std::thread::yield_now();
-        }
-    }
-
-    fn unlock(&self, pin: Pin) {
-        let frame = self.frame(pin);
+    unsafe fn unlock(&self, id: FrameId) {
+        let frame = self.frame(id);
         let (_, mode) = HELD.with_borrow_mut(|held| {
             let at = held.iter().position(|(other, _)| core::ptr::eq(*other, frame));
             held.remove(at.expect("the page is locked by this thread"))
@@ -391,36 +382,96 @@ impl PageStore for MemoryStore {
         unsafe {
             match mode {
                 Mode::Share => frame.lock.unlock_shared(),
-                Mode::Exclusive => frame.lock.unlock_exclusive(),
+                _ => frame.lock.unlock_exclusive(),
             }
         }
         self.sway();
     }
 
-    fn bytes(&self, pin: Pin) -> &PageBytes {
-        let frame = self.frame(pin);
-        debug_assert!(held(self.frame(pin)).is_some(), "page {pin:?} is read without a lock");
-        // SAFETY: the caller holds a content lock, so nobody changes the page but for the hint bits.
+    unsafe fn bytes_in(&self, id: FrameId) -> &PageBytes {
+        let frame = self.frame(id);
+        debug_assert!(held(frame).is_some(), "page {id:?} is read without a lock");
+        // SAFETY: the page is locked, so nobody changes it but for the hint bits.
         unsafe { &*frame.bytes.get() }
     }
 
-    fn allocate(&self) -> Result<Pin> {
-        while let Some(block) = self.free.lock().pop() {
-            let Ok(pin) = self.pin(block) else { continue };
-            if self.frame(pin).lock.try_lock_exclusive() {
-                HELD.with_borrow_mut(|held| held.push((self.frame(pin), Mode::Exclusive)));
-                if block > ROOT && page::reusable(self.bytes(pin)) && self.is_past(page::deleted_at(self.bytes(pin))) {
-                    return Ok(pin);
-                }
-                self.unlock(pin);
+    unsafe fn lsn_in(&self, id: FrameId) -> u64 {
+        // SAFETY: locked by the caller.
+        lsn_of(unsafe { self.bytes_in(id) })
+    }
+
+    unsafe fn set_bits(&self, id: FrameId, offsets: &[u16], mask: u8) {
+        let bytes = self.frame(id).bytes.get().cast::<u8>();
+        for &offset in offsets {
+            assert!((offset as usize) < PAGE_SIZE, "a hint outside the page");
+            // SAFETY: the byte is in the page, and whoever changes it under a share lock does so atomically.
+            unsafe { AtomicU8::from_ptr(bytes.add(offset as usize)).fetch_or(mask, Ordering::Relaxed) };
+        }
+    }
+}
+
+impl MemoryStore {
+    fn lock_cleanup(&self, id: FrameId) {
+        assert!(HELD.with_borrow(Vec::is_empty), "a cleanup lock is waited for under a content lock");
+        let frame = self.frame(id);
+        loop {
+            frame.lock.lock_exclusive();
+            if frame.pins.load(Ordering::SeqCst) == 1 {
+                return HELD.with_borrow_mut(|held| held.push((frame, Mode::Cleanup)));
             }
-            self.unpin(pin);
+            // SAFETY: locked above.
+            unsafe { frame.lock.unlock_exclusive() };
+            std::thread::yield_now();
+        }
+    }
+
+    /// Pins a page that may be taken for new content, and locks it unless somebody else has.
+    fn take_free(&self, block: Block) -> Option<Locked<'_, Self, Exclusive>> {
+        let pinned = self.pin(block).ok()?;
+        let frame = self.frame(pinned.frame());
+        if !frame.lock.try_lock_exclusive() {
+            pinned.unpin(self);
+            return None;
+        }
+        HELD.with_borrow_mut(|held| held.push((frame, Mode::Exclusive)));
+        // SAFETY: just pinned and locked.
+        let locked = unsafe { Locked::<Self, Exclusive>::new(self, pinned.frame()) };
+        if block > ROOT && page::reusable(locked.bytes()) && self.is_past(page::deleted_at(locked.bytes())) {
+            return Some(locked);
+        }
+        locked.release();
+        None
+    }
+}
+
+impl PageStore for MemoryStore {
+    fn pin(&self, block: Block) -> Result<Pinned<Self>> {
+        if block >= self.block_count() {
+            return Err(Error::Corrupt { block, what: "page is beyond the end of the index" });
+        }
+        let frame = &self.frames[block as usize];
+        if held(frame).is_some() {
+            return Err(Error::Corrupt { block, what: "page leads to itself" });
+        }
+        frame.pins.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: just pinned.
+        Ok(unsafe { Pinned::new(FrameId(block)) })
+    }
+
+    fn pin_likely(&self, block: Block) -> Result<Option<Pinned<Self>>> {
+        if block < self.block_count() { self.pin(block).map(Some) } else { Ok(None) }
+    }
+
+    fn allocate(&self) -> Result<Locked<'_, Self, Exclusive>> {
+        loop {
+            let Some(block) = self.free.lock().pop() else { break };
+            if let Some(locked) = self.take_free(block) {
+                return Ok(locked);
+            }
         }
         let block = self.count.fetch_add(1, Ordering::SeqCst);
         assert!((block as usize) < self.frames.len(), "the store is full");
-        let pin = self.pin(block)?;
-        self.lock(pin, Mode::Exclusive);
-        Ok(pin)
+        Ok(self.pin(block)?.lock(self))
     }
 
     fn free(&self, block: Block) {
@@ -440,16 +491,20 @@ impl PageStore for MemoryStore {
         self.count.load(Ordering::SeqCst)
     }
 
-    fn commit(&self, change: &Change<'_, Pin>) {
+    fn commit(&self, pages: &[Writable<'_, Self>], change: &Change<'_>) {
+        let blocks: Vec<Block> = pages.iter().map(|page| page.frame().0).collect();
+        assert_eq!(blocks.len(), change.pages(), "a change is of other pages: {change:?}");
         let mut own = Vec::new();
-        change.encode(|pin| pin.0, &mut own);
+        change.encode(&blocks, &mut own);
         let mut lsn = self.lsn.lock();
         *lsn += 1;
         let (mut generic, mut versions) = (Vec::new(), Vec::new());
-        for (index, &pin) in change.blocks().iter().enumerate() {
-            assert_eq!(held(self.frame(pin)), Some(Mode::Exclusive), "page {pin:?} is changed without its lock");
-            // SAFETY: the caller has the page's exclusive lock and does not look at it during the call.
-            let page = unsafe { &mut *self.frame(pin).bytes.get() };
+        for (index, written_to) in pages.iter().enumerate() {
+            let (frame, block) = (self.frame(written_to.frame()), blocks[index]);
+            let mode = held(frame);
+            assert!(matches!(mode, Some(Mode::Exclusive | Mode::Cleanup)), "page {block} is changed without its lock");
+            // SAFETY: this thread has the page's exclusive lock, and nobody looks at its bytes.
+            let page = unsafe { &mut *frame.bytes.get() };
             let before = *page;
             let mut ranges = Ranges::new();
             change.apply(index, page, &mut ranges);
@@ -459,8 +514,8 @@ impl PageStore for MemoryStore {
             }
             set_lsn(page, *lsn);
             if self.log.is_some() {
-                generic.push((pin.0, written));
-                versions.push((pin.0, Box::new(*page)));
+                generic.push((block, written));
+                versions.push((block, Box::new(*page)));
             }
         }
         if let Some(log) = &self.log {
@@ -468,29 +523,22 @@ impl PageStore for MemoryStore {
         }
     }
 
-    fn set_hint(&self, pin: Pin, offsets: &[u16], mask: u8) {
-        let bytes = self.frame(pin).bytes.get().cast::<u8>();
-        for &offset in offsets {
-            assert!((offset as usize) < PAGE_SIZE, "a hint outside the page");
-            // SAFETY: the byte is in the page, and whoever changes it under a share lock does so atomically.
-            unsafe { AtomicU8::from_ptr(bytes.add(offset as usize)).fetch_or(mask, Ordering::Relaxed) };
-        }
-    }
-
-    fn lsn(&self, pin: Pin) -> u64 {
-        lsn_of(self.bytes(pin))
-    }
-
     fn check_interrupts(&self) {
         self.sway();
     }
+}
 
-    fn note_insert(&self, pin: Pin) {
-        self.last_leaf.store(pin.0, Ordering::Relaxed);
+impl Observers for MemoryStore {
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>) {
+        self.last_leaf.store(leaf.block(), Ordering::Relaxed);
     }
 
-    fn find_dead(&self, leaf: Pin, suspects: &mut [Suspect], search: Search) -> Option<Horizon> {
-        assert_eq!(held(self.frame(leaf)), Some(Mode::Exclusive), "dead entries are looked for without a lock");
+    fn find_dead(
+        &self,
+        _leaf: &Locked<'_, Self, Exclusive>,
+        suspects: &mut [Suspect],
+        search: Search,
+    ) -> Option<Horizon> {
         let dead = self.dead.lock();
         let mut wanted = if let Search::Versions(wanted) = search { wanted } else { usize::MAX };
         let mut horizon = None;
@@ -504,22 +552,29 @@ impl PageStore for MemoryStore {
         }
         horizon.map(|transaction| Horizon { transaction, is_catalog: false })
     }
+}
 
-    fn seen_leaf(&self, mark: u64) -> Option<Seen<Pin>> {
-        let found = self.descents.as_ref()?.lock().find(mark)?;
-        let block = found.leaf as Block;
-        Some(Seen { from: found.from, block, pin: Pin(block) })
-    }
-
-    fn note_leaf(&self, pin: Pin, marks: Option<Marks>, stale: Option<&Seen<Pin>>) {
-        let Some(descents) = &self.descents else { return };
-        let mut descents = descents.lock();
-        if descents.learn(pin.0.into(), marks, stale.map(|stale| stale.from)).is_err() {
-            descents.clear();
-        }
-    }
-
+impl Hints for MemoryStore {
     fn likely_leaf(&self) -> Option<Block> {
         Some(self.last_leaf.load(Ordering::Relaxed)).filter(|&block| block != NO_BLOCK)
+    }
+
+    fn seen_leaf(&self, mark: u64) -> Option<Seen<FrameId>> {
+        let found = self.descents.as_ref()?.lock().find(mark)?;
+        let block = found.leaf as Block;
+        Some(Seen { from: found.from, block, frame: FrameId(block) })
+    }
+
+    fn note_leaf<M: LockMode>(
+        &self,
+        leaf: &Locked<'_, Self, M>,
+        marks: Option<Marks>,
+        stale: Option<&Seen<FrameId>>,
+    ) {
+        let Some(descents) = &self.descents else { return };
+        let mut descents = descents.lock();
+        if descents.learn(leaf.block().into(), marks, stale.map(|stale| stale.from)).is_err() {
+            descents.clear();
+        }
     }
 }

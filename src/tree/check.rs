@@ -4,7 +4,7 @@
 use super::Tree;
 use crate::format::{Block, Geometry, META, NO_BLOCK, PageBytes, Position, ROOT, Result, is_link};
 use crate::page::{Entry, KeySpace, Page, reusable};
-use crate::store::{Mode, PageStore};
+use crate::store::{Shared, Store};
 use core::cell::Cell;
 use core::fmt::Arguments;
 
@@ -69,7 +69,7 @@ struct Parents<K> {
     keys: core::marker::PhantomData<K>,
 }
 
-impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+impl<S: Store, K: KeySpace> Tree<'_, S, K> {
     /// Checks the tree while nobody changes it. `ranks`, for an index of one column on exact lanes, is the rank of its
     /// NULLs. `seen` has room for every block of the file. What follows from a page that is wrong itself is not reported
     /// again.
@@ -102,10 +102,9 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// A private copy of a page.
     pub fn copy(&self, block: Block) -> Result<PageBytes> {
         self.store.check_interrupts();
-        let pin = self.store.pin(block)?;
-        self.store.lock(pin, Mode::Share);
-        let bytes = *self.store.bytes(pin);
-        self.release(pin);
+        let locked = self.lock::<Shared>(block)?;
+        let bytes = *locked.bytes();
+        locked.release();
         Ok(bytes)
     }
 
@@ -236,14 +235,14 @@ impl Census {
 }
 
 impl<K: KeySpace> Parents<K> {
-    fn first<S: PageStore>(tree: &Tree<'_, S, K>, level: u8, top: u8) -> Result<Self> {
+    fn first<S: Store>(tree: &Tree<'_, S, K>, level: u8, top: u8) -> Result<Self> {
         let block = tree.first_of_level(level, top)?;
         let page = tree.copy(block)?;
         Ok(Parents { page, place: Position::FIRST, block, keys: core::marker::PhantomData })
     }
 
     /// What `look` makes of the next entry of the level.
-    fn next<S: PageStore, T>(
+    fn next<S: Store, T>(
         &mut self,
         tree: &Tree<'_, S, K>,
         look: impl FnOnce(&Entry<'_, K>) -> T,
@@ -264,7 +263,7 @@ impl<K: KeySpace> Parents<K> {
     }
 
     /// Checks that the next entry leads to this page.
-    fn check<S: PageStore>(
+    fn check<S: Store>(
         &mut self,
         tree: &Tree<'_, S, K>,
         low: K::Fence<'_>,

@@ -5,7 +5,7 @@ use super::Tree;
 use super::removal::RemovalSet;
 use crate::format::{Block, Result, Tid, is_link};
 use crate::page::{KeySpace, Page};
-use crate::store::{Mode, PageStore};
+use crate::store::{Cleanup, Locked, Shared, Store};
 
 /// Bits of a word that number a row; the others say where in the table it is.
 const NUMBER: u32 = u64::BITS - Tid::LINEAR_BITS;
@@ -98,7 +98,7 @@ impl<'m> DeadTids<'m> {
     }
 }
 
-impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+impl<S: Store, K: KeySpace> Tree<'_, S, K> {
     /// Asks about the rows of a leaf and those right of it, as many as there is room for. `ahead` is told each leaf, the one
     /// after it and where that begins. Nothing is locked or pinned before or after, nor while `ahead` and `is_dead` are
     /// called.
@@ -112,14 +112,13 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         dead_tids.clear();
         let (mut block, mut place) = (first, K::FIRST);
         loop {
-            let pin = self.store.pin(block)?;
-            self.store.lock(pin, Mode::Share);
-            let page = self.page(pin)?;
+            let leaf = self.lock::<Shared>(block)?;
+            let page = self.page(&leaf)?;
             let is_leaf = page.level() == 0 && !page.is_deleted();
-            let more = is_leaf && dead_tids.add(block, self.store.lsn(pin), &page);
+            let more = is_leaf && dead_tids.add(block, leaf.lsn(), &page);
             let right = page.right();
             K::set_to_fence(&mut place, page.high());
-            self.release(pin);
+            leaf.release();
             if !more || !is_link(right) {
                 break;
             }
@@ -134,12 +133,12 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// The dead rows of a leaf that is locked, by what is known of them, or else by asking now.
     pub(super) fn dead_rows(
         &self,
-        pin: S::Pin,
+        leaf: &Locked<'_, S, Cleanup>,
         page: &Page<'_, K>,
         dead_tids: &mut DeadTids<'_>,
         is_dead: &mut dyn FnMut(Tid) -> bool,
     ) -> RemovalSet {
-        match dead_tids.visit(self.store.block(pin), self.store.lsn(pin)) {
+        match dead_tids.visit(leaf.block(), leaf.lsn()) {
             Some(first) => {
                 let mut numbers = first..;
                 RemovalSet::of(page, |_, _| numbers.next().is_some_and(|number| dead_tids.is_dead(number)))

@@ -2,7 +2,7 @@
 
 use crate::format::{Block, Geometry, Key, Lane, MAX_PAGE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid};
 use crate::keys::bytes::{HEAD, MOST_PARTS, OwnedKey, Stored};
-use crate::page::{Bytes, Entry, Filling, KeySpace, Links, repeats};
+use crate::page::{Bytes, Entry, Filling, KeySpace, Keys, Links, repeats};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
 const MOST_LEVELS: usize = 16;
@@ -468,7 +468,7 @@ impl Batch<Bytes> for BytesBatch {
         level: u8,
         last: &Entry<'_, Bytes>,
         next: &Entry<'_, Bytes>,
-        order: <Bytes as KeySpace>::Order<'_>,
+        order: <Bytes as Keys>::Order<'_>,
     ) {
         if level == 0 {
             Bytes::keep_load_fence(fence, last, next, self.prefix, order);

@@ -22,7 +22,8 @@ pub use vacuum::VacuumStats;
 
 use crate::format::{Block, Error, Geometry, Position, ROOT, Result, is_link};
 use crate::page::{KeySpace, Page, Side};
-use crate::store::{Mode, PageStore, Seen};
+use crate::log::Change;
+use crate::store::{Frames, LockMode, Locked, Pages, Seen, Shared, Store, Writable};
 
 /// An index: pages in a store, laid out by a geometry, of the key space `K`.
 pub struct Tree<'t, S, K: KeySpace> {
@@ -39,8 +40,8 @@ impl<S, K: KeySpace> Clone for Tree<'_, S, K> {
 
 impl<S, K: KeySpace> Copy for Tree<'_, S, K> {}
 
-/// What a descent looks for on its target level.
-enum Seek<'k, K: KeySpace> {
+/// The page that a descent looks for on its target level.
+pub enum Seek<'k, K: KeySpace> {
     /// The page whose fences contain the key.
     At(K::Key<'k>),
     /// The page that holds the keys just before this one: `low < key <= high`.
@@ -55,17 +56,19 @@ impl<K: KeySpace> Clone for Seek<'_, K> {
 
 impl<K: KeySpace> Copy for Seek<'_, K> {}
 
-/// How the target page is locked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LockMode {
-    Share,
-    Exclusive,
-    /// Exclusive, with no other pin on the page.
-    Cleanup,
-}
-
 /// Steps right up to which nobody asks whether links lead round in a circle.
 const FEW_HOPS: Block = 100;
+
+/// A page that was looked for, or the block and LSN of one that turned out to be another.
+type Arrived<'s, S, M> = core::result::Result<Locked<'s, S, M>, (Block, u64)>;
+
+/// The root, locked.
+enum Root<'s, S: Frames, M> {
+    /// It is on the level looked for.
+    There(Locked<'s, S, M>),
+    /// It is above that level.
+    Above(Locked<'s, S, Shared>),
+}
 
 /// What arriving at a page showed.
 enum Arrival {
@@ -103,7 +106,8 @@ impl<K: KeySpace> Seek<'_, K> {
         K::mark(key)
     }
 
-    fn child_place(self, page: &Page<'_, K>) -> Option<Position> {
+    /// Where in an inner page the way to it goes on.
+    pub(crate) fn child_place(self, page: &Page<'_, K>) -> Option<Position> {
         match self {
             Seek::At(key) => page.child_place(key),
             Seek::Before(key) => page.child_place_before(key),
@@ -120,7 +124,7 @@ struct Misstep {
     child_lsn: u64,
 }
 
-impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
+impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// The index in `store` with pages of this geometry.
     pub fn new(store: &'t S, geometry: &'t Geometry) -> Self {
         Tree::ordered(store, geometry, K::Order::default())
@@ -148,150 +152,127 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
 
     /// Looks at a locked page.
     #[inline]
-    pub fn page(&self, pin: S::Pin) -> Result<Page<'t, K>> {
-        Page::open(self.store.bytes(pin), self.geometry, self.store.block(pin))
+    pub fn page<'p, M: LockMode>(&self, locked: &'p Locked<'_, S, M>) -> Result<Page<'p, K>>
+    where
+        't: 'p,
+    {
+        Page::open(locked.bytes(), self.geometry, locked.block())
+    }
+
+    /// Pins and locks a page.
+    pub fn lock<M: LockMode>(&self, block: Block) -> Result<Locked<'t, S, M>> {
+        Ok(self.store.pin(block)?.lock(self.store))
+    }
+
+    /// Makes a change of these pages, in lock order. Locks and pins stay.
+    #[inline(always)]
+    fn commit<const N: usize>(&self, pages: [Option<Writable<'_, S>>; N], change: &Change<'_>) {
+        let pages: Pages<'_, S> = pages.into_iter().flatten().collect();
+        self.store.commit(&pages, change);
     }
 
     /// The root's level: levels in the tree, less one. Leaves nothing pinned or locked.
     pub fn root_level(&self) -> Result<u8> {
-        let root = self.store.pin(ROOT)?;
-        self.store.lock(root, Mode::Share);
-        let level = self.page(root)?.level();
-        self.release(root);
+        let root = self.lock::<Shared>(ROOT)?;
+        let level = self.page(&root)?.level();
+        root.release();
         Ok(level)
     }
 
-    /// Gives back a page's lock and pin.
-    pub fn release(&self, pin: S::Pin) {
-        self.store.unlock(pin);
-        self.store.unpin(pin);
+    /// The leaf looked for, pinned and share-locked. Nothing is locked on entry.
+    pub fn leaf(&self, seek: Seek<'_, K>) -> Result<Locked<'t, S, Shared>> {
+        self.find_leaf(seek)
     }
 
-    /// The leaf whose fences contain `key`, pinned and share-locked.
-    pub fn leaf_for(&self, key: K::Key<'_>) -> Result<S::Pin> {
-        self.find_leaf(Seek::At(key), LockMode::Share)
-    }
-
-    /// The leaf that holds the keys just before `key`, pinned and share-locked.
-    pub fn leaf_before(&self, key: K::Key<'_>) -> Result<S::Pin> {
-        self.find_leaf(Seek::Before(key), LockMode::Share)
-    }
-
-    /// `hint`, if it is the leaf whose fences contain `key`, or a page right of it that is; else by descent. Pinned and
-    /// share-locked.
-    pub fn leaf_for_via(&self, hint: Block, key: K::Key<'_>) -> Result<S::Pin> {
-        match self.arrive(hint, Seek::At(key), 0, LockMode::Share)? {
-            Ok(pin) => Ok(pin),
-            Err(_) => self.leaf_for(key),
+    /// `hint`, if it is the leaf looked for, or a page right of it that is; else by descent. Pinned and share-locked. Nothing
+    /// is locked on entry.
+    pub fn leaf_via(&self, hint: Block, seek: Seek<'_, K>) -> Result<Locked<'t, S, Shared>> {
+        match self.arrive(hint, seek, 0)? {
+            Ok(leaf) => Ok(leaf),
+            Err(_) => self.leaf(seek),
         }
     }
 
-    /// `hint`, if it is the leaf that holds the keys just before `key`, or a page right of it that is; else by descent.
-    /// Pinned and share-locked.
-    pub fn leaf_before_via(&self, hint: Block, key: K::Key<'_>) -> Result<S::Pin> {
-        match self.arrive(hint, Seek::Before(key), 0, LockMode::Share)? {
-            Ok(pin) => Ok(pin),
-            Err(_) => self.leaf_before(key),
-        }
-    }
-
-    /// The parent of the leaf whose fences contain `key`, pinned and share-locked; `None` if the root is a leaf.
-    pub(crate) fn leaf_parent_for(&self, key: K::Key<'_>) -> Result<Option<S::Pin>> {
-        self.leaf_parent(Seek::At(key))
-    }
-
-    /// The parent of the leaf that holds the keys just before `key`, the same way.
-    pub(crate) fn leaf_parent_before(&self, key: K::Key<'_>) -> Result<Option<S::Pin>> {
-        self.leaf_parent(Seek::Before(key))
-    }
-
-    fn leaf_parent(&self, seek: Seek<'_, K>) -> Result<Option<S::Pin>> {
+    /// The parent of the leaf looked for, pinned and share-locked; `None` if the root is a leaf.
+    pub(crate) fn leaf_parent(&self, seek: Seek<'_, K>) -> Result<Option<Locked<'t, S, Shared>>> {
         // A root that is no leaf never becomes one again.
-        if self.root_level()? == 0 { Ok(None) } else { self.descend(seek, 1, LockMode::Share).map(Some) }
+        if self.root_level()? == 0 { Ok(None) } else { self.descend(seek, 1).map(Some) }
     }
 
-    fn mode(&self, pin: S::Pin, mode: LockMode) {
-        match mode {
-            LockMode::Share => self.store.lock(pin, Mode::Share),
-            LockMode::Exclusive => self.store.lock(pin, Mode::Exclusive),
-            LockMode::Cleanup => self.store.lock_cleanup(pin),
-        }
-    }
-
-    /// Goes to `block` and right from it until the page looked for. `Err` in the answer is a page that is none of
-    /// these, or does not lie right of the one before it: the block and LSN where it was seen; nothing is held then.
+    /// Goes to `block` and right from it until the page looked for, which is pinned and locked on return. `Err` in the answer
+    /// is a page that is none of these, or does not lie right of the one before it: the block and LSN where it was seen;
+    /// nothing is locked then.
     #[inline]
-    fn arrive(
-        &self,
-        mut block: Block,
-        seek: Seek<'_, K>,
-        level: u8,
-        mode: LockMode,
-    ) -> Result<core::result::Result<S::Pin, (Block, u64)>> {
+    fn arrive<M: LockMode>(&self, mut block: Block, seek: Seek<'_, K>, level: u8) -> Result<Arrived<'t, S, M>> {
         let mut hops = 0;
         loop {
-            let pin = self.store.pin(block)?;
-            self.ask_for(pin, level);
-            self.mode(pin, mode);
-            let page = self.page(pin)?;
-            match seek.arrival(&page, level) {
-                Arrival::Here => return Ok(Ok(pin)),
+            let pinned = self.store.pin(block)?;
+            self.ask_for(pinned.frame(), level);
+            let locked = pinned.lock::<M>(self.store);
+            match seek.arrival(&self.page(&locked)?, level) {
+                Arrival::Here => return Ok(Ok(locked)),
                 Arrival::Right(right) if hops < FEW_HOPS || hops < self.store.block_count() => {
                     hops += 1;
-                    self.release(pin);
+                    locked.release();
                     self.store.check_interrupts();
                     block = right;
                 }
                 _ => {
-                    let seen = (block, self.store.lsn(pin));
-                    self.release(pin);
+                    let seen = (block, locked.lsn());
+                    locked.release();
                     return Ok(Err(seen));
                 }
             }
         }
     }
 
-    /// The leaf looked for, pinned and locked as `mode` says: where it was seen before, if it still is there, else by
-    /// descent.
+    /// The leaf looked for, pinned and locked: where it was seen before, if it still is there, else by descent.
     #[inline]
-    fn find_leaf(&self, seek: Seek<'_, K>, mode: LockMode) -> Result<S::Pin> {
+    fn find_leaf<M: LockMode>(&self, seek: Seek<'_, K>) -> Result<Locked<'t, S, M>> {
         let seen = self.store.seen_leaf(seek.mark());
         if let Some(seen) = &seen {
             // What is known of a page that is not pinned suffices for that.
-            self.ask_for(seen.pin, 0);
-            if let Some(pin) = self.store.pin_seen(seen)? {
-                self.mode(pin, mode);
-                if self.as_likely_leaf(pin, seek).is_some() {
-                    if pin != seen.pin {
-                        self.store.note_leaf(pin, Some((seen.from, None)), None);
+            self.ask_for(seen.frame, 0);
+            if let Some(pinned) = self.store.pin_seen(seen)? {
+                let leaf = pinned.lock::<M>(self.store);
+                if self.as_likely_leaf(&leaf, seek).is_some() {
+                    if leaf.frame() != seen.frame {
+                        self.store.note_leaf(&leaf, Some((seen.from, None)), None);
                     }
-                    return Ok(pin);
+                    return Ok(leaf);
                 }
-                self.release(pin);
+                leaf.release();
             }
         }
-        self.find_unseen_leaf(seek, mode, seen.as_ref())
+        self.find_unseen_leaf(seek, seen.as_ref())
     }
 
     /// A locked page that is likely the leaf looked for, if it is. However near the right page may be, it is not looked for
     /// along the links: it may also be far. The file may have been cut off there and have grown again, with a page that
     /// nobody has written to yet.
     #[inline]
-    fn as_likely_leaf(&self, pin: S::Pin, seek: Seek<'_, K>) -> Option<Page<'t, K>> {
-        self.page(pin).ok().filter(|page| matches!(seek.arrival(page, 0), Arrival::Here))
+    fn as_likely_leaf<'p, M: LockMode>(&self, locked: &'p Locked<'_, S, M>, seek: Seek<'_, K>) -> Option<Page<'p, K>>
+    where
+        't: 'p,
+    {
+        self.page(locked).ok().filter(|page| matches!(seek.arrival(page, 0), Arrival::Here))
     }
 
-    /// The same by descent, noting where the leaf is. What was seen before was not it. That its parent says so, too, is as
-    /// much as a descent knows: a leaf with damaged fences is not to be taken for others.
+    /// The leaf looked for by descent, pinned and locked, noting where it is. What was seen before was not it. That its
+    /// parent says so, too, is as much as a descent knows: a leaf with damaged fences is not to be taken for others.
     #[cold]
-    fn find_unseen_leaf(&self, seek: Seek<'_, K>, mode: LockMode, stale: Option<&Seen<S::Pin>>) -> Result<S::Pin> {
+    fn find_unseen_leaf<M: LockMode>(
+        &self,
+        seek: Seek<'_, K>,
+        stale: Option<&Seen<S::Frame>>,
+    ) -> Result<Locked<'t, S, M>> {
         let mut below = None;
-        let pin = self.descend_past(seek, 0, mode, &mut |parent, place| below = self.child_marks(parent, place))?;
-        let marks = below.filter(|(child, ..)| *child == self.store.block(pin)).map(|(_, from, to)| (from, to));
+        let leaf = self.descend_past(seek, 0, &mut |parent, place| below = self.child_marks(parent, place))?;
+        let marks = below.filter(|(child, ..)| *child == leaf.block()).map(|(_, from, to)| (from, to));
         if marks.is_some() || stale.is_some() {
-            self.store.note_leaf(pin, marks, stale);
+            self.store.note_leaf(&leaf, marks, stale);
         }
-        Ok(pin)
+        Ok(leaf)
     }
 
     /// A child, and by its parent the marks from which on and before which all places are its own: none of a fence's own
@@ -315,29 +296,29 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
 
     /// Asks the hardware for what a search of a page on a level begins with.
     #[inline(always)]
-    fn ask_for(&self, pin: S::Pin, level: u8) {
-        self.store.prefetch(pin, 0..self.geometry.front(level));
-        self.store.prefetch(pin, self.geometry.back());
+    fn ask_for(&self, frame: S::Frame, level: u8) {
+        self.store.prefetch(frame, 0..self.geometry.front(level));
+        self.store.prefetch(frame, self.geometry.back());
     }
 
-    /// The page looked for on `level`, pinned and locked as `mode` says. Nothing else is locked on return; the caller
-    /// may hold locks on lower levels (and then asks for no cleanup lock).
-    fn descend(&self, seek: Seek<'_, K>, level: u8, mode: LockMode) -> Result<S::Pin> {
-        self.descend_past(seek, level, mode, &mut |_, _| {})
+    /// The page looked for on `level`, pinned and locked. Nothing else is locked on return; the caller may hold locks on
+    /// lower levels (and then asks for no cleanup lock).
+    fn descend<M: LockMode>(&self, seek: Seek<'_, K>, level: u8) -> Result<Locked<'t, S, M>> {
+        self.descend_past(seek, level, &mut |_, _| {})
     }
 
-    /// The same; `past` is told each page on the way and where in it the way goes on, while the page is locked.
-    fn descend_past(
+    /// [Descends](Tree::descend); `past` is told each page on the way and where in it the way goes on, while the page is
+    /// share-locked.
+    fn descend_past<M: LockMode>(
         &self,
         seek: Seek<'_, K>,
         level: u8,
-        mode: LockMode,
         past: &mut impl FnMut(&Page<'_, K>, Position),
-    ) -> Result<S::Pin> {
+    ) -> Result<Locked<'t, S, M>> {
         let mut before = None;
         loop {
-            match self.try_descend(seek, level, mode, past)? {
-                Ok(pin) => return Ok(pin),
+            match self.try_descend(seek, level, past)? {
+                Ok(locked) => return Ok(locked),
                 // The same two pages, unchanged, contradict each other twice: no concurrent change explains that.
                 Err(misstep) if before == Some(misstep) => {
                     return Err(Error::Corrupt {
@@ -351,25 +332,26 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
         }
     }
 
-    fn try_descend(
+    fn try_descend<M: LockMode>(
         &self,
         seek: Seek<'_, K>,
         level: u8,
-        mode: LockMode,
         past: &mut impl FnMut(&Page<'_, K>, Position),
-    ) -> Result<core::result::Result<S::Pin, Misstep>> {
-        let mut parent = self.lock_root(level, mode)?;
+    ) -> Result<core::result::Result<Locked<'t, S, M>, Misstep>> {
+        let mut parent = match self.lock_root::<M>(level)? {
+            Root::Above(parent) => parent,
+            Root::There(root) => match seek.arrival(&self.page(&root)?, level) {
+                // Any other page was checked where it was reached.
+                Arrival::Here => return Ok(Ok(root)),
+                _ => {
+                    return Err(Error::Corrupt { block: ROOT, what: "root does not have all keys between its fences" });
+                }
+            },
+        };
         loop {
-            let page = self.page(parent)?;
-            let block = self.store.block(parent);
-            if page.level() == level {
-                // Only the root is reached here: any other page was checked where it was reached.
-                return match seek.arrival(&page, level) {
-                    Arrival::Here => Ok(Ok(parent)),
-                    _ => Err(Error::Corrupt { block, what: "root does not have all keys between its fences" }),
-                };
-            }
-            if page.level() < level || page.is_deleted() {
+            let page = self.page(&parent)?;
+            let block = parent.block();
+            if page.level() <= level || page.is_deleted() {
                 return Err(Error::Corrupt { block, what: "root is below the level looked for" });
             }
             let next_level = page.level() - 1;
@@ -378,35 +360,33 @@ impl<'t, S: PageStore, K: KeySpace> Tree<'t, S, K> {
             if let Some(place) = place {
                 past(&page, place);
             }
-            let parent_lsn = self.store.lsn(parent);
-            self.release(parent);
+            let parent_lsn = parent.lsn();
+            parent.release();
             let Some(child) = child else {
                 return Err(Error::Corrupt { block, what: "inner page has no child for a key between its fences" });
             };
-            let child_mode = if next_level == level { mode } else { LockMode::Share };
-            match self.arrive(child, seek, next_level, child_mode)? {
-                Ok(pin) if next_level == level => return Ok(Ok(pin)),
-                Ok(pin) => parent = pin,
-                Err((child, child_lsn)) => {
-                    return Ok(Err(Misstep { parent: block, parent_lsn, child, child_lsn }));
-                }
+            let misstep = |(child, child_lsn)| Misstep { parent: block, parent_lsn, child, child_lsn };
+            if next_level == level {
+                return Ok(self.arrive(child, seek, level)?.map_err(misstep));
+            }
+            match self.arrive(child, seek, next_level)? {
+                Ok(locked) => parent = locked,
+                Err(seen) => return Ok(Err(misstep(seen))),
             }
         }
     }
 
-    /// The root, locked as `mode` says if it is on `level`, else shared.
-    fn lock_root(&self, level: u8, mode: LockMode) -> Result<S::Pin> {
-        let root = self.store.pin(ROOT)?;
-        self.store.lock(root, Mode::Share);
-        if mode != LockMode::Share && self.page(root)?.level() == level {
-            self.store.unlock(root);
-            self.mode(root, mode);
-            if self.page(root)?.level() != level {
-                // It grew in between.
-                self.store.unlock(root);
-                self.store.lock(root, Mode::Share);
-            }
+    /// The root, locked as asked for if it is on `level`, else shared.
+    fn lock_root<M: LockMode>(&self, level: u8) -> Result<Root<'t, S, M>> {
+        let root = self.lock::<Shared>(ROOT)?;
+        if self.page(&root)?.level() != level {
+            return Ok(Root::Above(root));
         }
-        Ok(root)
+        let root = root.relock::<M>();
+        if self.page(&root)?.level() == level {
+            return Ok(Root::There(root));
+        }
+        // It grew in between.
+        Ok(Root::Above(root.relock()))
     }
 }

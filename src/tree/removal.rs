@@ -4,7 +4,7 @@ use super::Tree;
 use crate::format::{MAX_PAGE_ENTRIES, MAX_PAGE_NODES, Position, Result, Tid};
 use crate::log::{Change, Edit};
 use crate::page::{KeySpace, Page};
-use crate::store::{PageStore, Search, Suspect};
+use crate::store::{Exclusive, Locked, Search, Store, Suspect};
 
 /// Of how many entries of a page that versions of rows fill one has to be dead: fewer would be looked for again at once.
 const WORTHWHILE: usize = 24;
@@ -93,11 +93,11 @@ impl Suspects {
     }
 }
 
-impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+impl<S: Store, K: KeySpace> Tree<'_, S, K> {
     /// Removes entries of an exclusively locked leaf that scans and unique checks marked dead, and what else of their
     /// table's pages is dead (nbtree's `_bt_simpledel_pass`). Whether there were any. The lock stays.
-    pub(super) fn remove_marked(&self, pin: S::Pin) -> Result<bool> {
-        let page = self.page(pin)?;
+    pub(super) fn remove_marked(&self, leaf: &mut Locked<'_, S, Exclusive>) -> Result<bool> {
+        let page = self.page(leaf)?;
         if !is_leaf(&page) || !has_marked(&page) {
             return Ok(false);
         }
@@ -110,28 +110,29 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         let rows = &mut rows[..count];
         rows.sort_unstable();
         let suspects = Suspects::of(&page, |suspect| rows.binary_search(&suspect.tid.block()).is_ok());
-        self.remove_dead(pin, suspects, Search::Marked)
+        self.remove_dead(leaf, suspects, Search::Marked)
     }
 
     /// Removes old versions of rows from an exclusively locked leaf that they fill (nbtree's `_bt_bottomupdel_pass`).
     /// Whether there were any. The lock stays.
-    pub(super) fn remove_versions(&self, pin: S::Pin) -> Result<bool> {
-        let page = self.page(pin)?;
+    pub(super) fn remove_versions(&self, leaf: &mut Locked<'_, S, Exclusive>) -> Result<bool> {
+        let page = self.page(leaf)?;
         if !is_leaf(&page) {
             return Ok(false);
         }
-        let suspects = Suspects::of(&page, |_| true);
-        self.remove_dead(pin, suspects, Search::Versions(page.entries().div_ceil(WORTHWHILE)))
+        let (suspects, enough) = (Suspects::of(&page, |_| true), page.entries().div_ceil(WORTHWHILE));
+        self.remove_dead(leaf, suspects, Search::Versions(enough))
     }
 
     /// Removes the suspects that are dead. Whether there were any.
-    fn remove_dead(&self, pin: S::Pin, mut suspects: Suspects, search: Search) -> Result<bool> {
-        let Some(horizon) = self.store.find_dead(pin, suspects.all(), search) else {
+    fn remove_dead(&self, leaf: &mut Locked<'_, S, Exclusive>, mut suspects: Suspects, search: Search) -> Result<bool> {
+        let Some(horizon) = self.store.find_dead(leaf, suspects.all(), search) else {
             return Ok(false);
         };
-        let removal = RemovalSet::of(&self.page(pin)?, |place, _| suspects.is_dead(place));
+        let removal = RemovalSet::of(&self.page(leaf)?, |place, _| suspects.is_dead(place));
         if !removal.is_empty() {
-            self.store.commit(&Change::new(pin).edit(Edit::Conflict(horizon)).edit(removal.edit()));
+            let change = Change::new().edit(Edit::Conflict(horizon)).edit(removal.edit());
+            self.commit([Some(leaf.writable())], &change);
         }
         Ok(!removal.is_empty())
     }

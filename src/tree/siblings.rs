@@ -5,7 +5,7 @@
 use super::Tree;
 use crate::format::{Block, Error, Result};
 use crate::page::{KeySpace, Side};
-use crate::store::{Mode, PageStore};
+use crate::store::{Shared, Store};
 
 /// What one of two neighbours says of the other.
 struct End<K: KeySpace> {
@@ -15,7 +15,7 @@ struct End<K: KeySpace> {
     fence: K::OwnedKey,
 }
 
-impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+impl<S: Store, K: KeySpace> Tree<'_, S, K> {
     /// An error if one of two leaves says that the other is its neighbour, and that one does not, or not with the same
     /// fence. Nothing is locked or pinned before or after, nor both of the pages at once: what was seen twice with nothing
     /// changed in between was there at one moment.
@@ -40,14 +40,13 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     }
 
     fn end(&self, block: Block, side: Side) -> Result<End<K>> {
-        let pin = self.store.pin(block)?;
-        self.store.lock(pin, Mode::Share);
-        let page = self.page(pin)?;
+        let locked = self.lock::<Shared>(block)?;
+        let page = self.page(&locked)?;
         let link = if side == Side::Low { page.left() } else { page.right() };
         let is_live = page.level() == 0 && !page.is_deleted();
-        let mut end = End { lsn: self.store.lsn(pin), is_live, link, fence: K::FIRST };
+        let mut end = End { lsn: locked.lsn(), is_live, link, fence: K::FIRST };
         K::set_to_fence(&mut end.fence, K::fence(&page, side));
-        self.release(pin);
+        locked.release();
         Ok(end)
     }
 }

@@ -1,10 +1,10 @@
 //! The end of the file: free pages there can be given back, once the pages that end the tree's levels are out of their way.
 
-use super::{LockMode, Seek, Tree};
+use super::{Seek, Tree};
 use crate::format::{Block, ROOT, Result, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{self, KeySpace};
-use crate::store::{Mode, PageStore};
+use crate::store::{Exclusive, Locked, Shared, Store};
 
 /// The end of the file: free pages, and such as can be moved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +35,7 @@ impl FileEnd {
     }
 }
 
-impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Looks at the file from its end, at so many pages at most, as far as what is in use there can likely be moved; `goes_on` is asked before each. Nothing is locked or pinned
     /// before or after.
     pub fn tid(&self, most: Block, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<FileEnd> {
@@ -44,12 +44,11 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             if !goes_on(block) {
                 break;
             }
-            let pin = self.store.pin(block)?;
-            self.store.lock(pin, Mode::Share);
-            let is_free = page::reusable(self.store.bytes(pin));
-            let last = self.page(pin).ok().filter(|page| !is_free && !is_link(page.right()));
+            let locked = self.lock::<Shared>(block)?;
+            let is_free = page::reusable(locked.bytes());
+            let last = self.page(&locked).ok().filter(|page| !is_free && !is_link(page.right()));
             let left = last.map(|page| page.left());
-            self.release(pin);
+            locked.release();
             if !(is_free || left.is_some_and(|left| self.is_whole(left) && tid.keep(block))) {
                 break;
             }
@@ -63,10 +62,9 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         if !is_link(block) {
             return true;
         }
-        let Ok(pin) = self.store.pin(block) else { return false };
-        self.store.lock(pin, Mode::Share);
-        let is_whole = self.page(pin).is_ok_and(|page| !page.is_incomplete());
-        self.release(pin);
+        let Ok(locked) = self.lock::<Shared>(block) else { return false };
+        let is_whole = self.page(&locked).is_ok_and(|page| !page.is_incomplete());
+        locked.release();
         is_whole
     }
 
@@ -88,54 +86,49 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Moves the last page of a level to a free one: one atomic change over both, its left neighbour and its parent. `false` if
     /// these do not lead to it, or have splits to finish, which could take pages of the TID.
     fn move_last(&self, block: Block, to: Block) -> Result<bool> {
-        let (from, target) = (self.store.pin(block)?, self.store.pin(to)?);
-        self.store.lock(target, Mode::Exclusive);
-        self.store.lock(from, Mode::Exclusive);
-        let is_moved = page::reusable(self.store.bytes(target)) && self.relink(from, target)?;
-        self.release(from);
-        self.release(target);
+        let mut target = self.lock(to)?;
+        let mut from = self.lock(block)?;
+        let is_moved = page::reusable(target.bytes()) && self.relink(&mut from, &mut target)?;
+        from.release();
+        target.release();
         Ok(is_moved)
     }
 
-    /// The same of locked pages, which stay so.
-    fn relink(&self, from: S::Pin, to: S::Pin) -> Result<bool> {
+    /// Moves the last page of a level to a free one. Both are exclusively locked, and stay so.
+    fn relink(&self, from: &mut Locked<'t, S, Exclusive>, to: &mut Locked<'t, S, Exclusive>) -> Result<bool> {
         let page = self.page(from)?;
-        let (block, new_block, left_block) = (self.store.block(from), self.store.block(to), page.left());
+        let (block, new_block, level) = (from.block(), to.block(), page.level());
         let mut low = K::FIRST;
         K::set_to_fence(&mut low, page.low());
-        let left = self.lock_sibling(left_block)?;
-        let leads_here = match left {
+        let mut left = self.lock_sibling(page.left())?;
+        let leads_here = match &left {
             None => true,
             Some(left) => {
                 let left = self.page(left)?;
                 !left.is_deleted() && left.right() == block && !left.is_incomplete()
             }
         };
-        let parent = self.descend(Seek::At(K::borrow(&low, self.order)), page.level() + 1, LockMode::Exclusive)?;
-        let above = self.page(parent)?;
+        let mut parent = self.descend::<Exclusive>(Seek::At(K::borrow(&low, self.order)), level + 1)?;
+        let above = self.page(&parent)?;
         let here = above.lower_bound(K::borrow(&low, self.order));
         let is_child = !above.is_incomplete() && above.entry(here).is_some_and(|entry| entry.child == block);
         let is_moved = leads_here && is_child;
         if is_moved {
-            let image = *self.store.bytes(from);
-            let time = if page.level() == 0 { 0 } else { self.store.now() };
-            let change = match left {
-                Some(left) => Change::new(left).edit(Edit::SetRight(new_block)).page(from),
-                None => Change::new(from),
-            };
+            let image = *from.bytes();
+            let time = if level == 0 { 0 } else { self.store.now() };
+            let mut change = Change::new();
+            if left.is_some() {
+                change = change.edit(Edit::SetRight(new_block)).page();
+            }
+            let change = change.edit(Edit::Delete { time }).page().edit(Edit::New(&image)).page();
+            let change = change.edit(Edit::SetChild { place: here, child: new_block });
             self.store.note_merge(block, new_block);
-            self.store.commit(
-                &change
-                    .edit(Edit::Delete { time })
-                    .page(to)
-                    .edit(Edit::New(&image))
-                    .page(parent)
-                    .edit(Edit::SetChild { place: here, child: new_block }),
-            );
+            let left = left.as_mut().map(Locked::writable);
+            self.commit([left, Some(from.writable()), Some(to.writable()), Some(parent.writable())], &change);
         }
-        self.release(parent);
+        parent.release();
         if let Some(left) = left {
-            self.release(left);
+            left.release();
         }
         Ok(is_moved)
     }

@@ -2,9 +2,9 @@
 //! adding one.
 
 use super::{InsertOptions, Tree};
-use crate::format::{Error, NO_BLOCK, Position, ROOT, Result, Tid, is_link};
-use crate::page::{Entry, KeySpace, Page};
-use crate::store::{Mode, PageStore};
+use crate::format::{NO_BLOCK, Position, ROOT, Result, Tid, is_link};
+use crate::page::{Entry, KeySpace};
+use crate::store::{Exclusive, Frames, LockMode, Locked, Shared, Store};
 
 /// What is to happen after an entry with an equal key was looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +17,7 @@ pub enum Verdict {
     Stop,
 }
 
-impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Shows `look` the entries between two places, which are those before and behind all entries with the key of
     /// `entry`, and inserts that if none is an obstacle. `false` if one is. Without an entry it is only looked.
     ///
@@ -37,108 +37,113 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             equals += 1;
             look(tid)
         };
-        if !self.look_at_equals(first, low, high, &mut count)? {
+        if !self.look_at_equals(&first, (low, high), &mut count)? {
             // An error or a wait follows: what a serializable transaction read here is in conflict with either.
-            self.store.note_insert(first);
-            self.release(first);
+            self.store.note_insert(&first);
+            first.release();
             return Ok(false);
         }
         let Some(entry) = entry else {
-            self.release(first);
+            first.release();
             return Ok(true);
         };
-        let pin = self.step_to(first, K::key_of(entry, self.order))?;
-        self.store.note_insert(pin);
+        let leaf = self.step_to(first, K::key_of(entry, self.order))?;
+        self.store.note_insert(&leaf);
         let adds_version = options.adds_version || equals > 0;
-        self.insert_into(pin, entry, None, InsertOptions { adds_version, ..options })?;
+        self.insert_into(leaf, entry, None, InsertOptions { adds_version, ..options })?;
         Ok(true)
     }
 
     /// The leaf with `low` between its fences, exclusively locked. A root that is a leaf without room for the entry grows
     /// before anything is looked at: growing gives its lock up.
-    fn first_leaf(&self, low: K::Key<'_>, entry: Option<&Entry<'_, K>>, options: InsertOptions) -> Result<S::Pin> {
+    fn first_leaf(
+        &self,
+        low: K::Key<'_>,
+        entry: Option<&Entry<'_, K>>,
+        options: InsertOptions,
+    ) -> Result<Locked<'t, S, Exclusive>> {
         loop {
-            let pin = self.writable_leaf(low)?;
+            let mut leaf = self.writable_leaf(low)?;
             let has_room = match entry {
-                Some(entry) if self.store.block(pin) == ROOT => self.makes_room(pin, entry, options)?,
+                Some(entry) if leaf.block() == ROOT => self.makes_room(&mut leaf, entry, options)?,
                 _ => true,
             };
             if has_room {
-                return Ok(pin);
+                return Ok(leaf);
             }
-            self.grow_root(pin)?;
+            self.grow_root(leaf)?;
         }
     }
 
-    /// Looks at the entries between two places, from the page of the first on, which is exclusively locked and stays so.
-    /// The others are given back.
+    /// Looks at the entries between two places, from the page of the first on, which stays locked; each page right of it is
+    /// share-locked before the one before it is given back. `false` if one of them is an obstacle.
     fn look_at_equals(
         &self,
-        first: S::Pin,
-        low: K::Key<'_>,
-        high: K::Key<'_>,
+        first: &Locked<'t, S, Exclusive>,
+        between: (K::Key<'_>, K::Key<'_>),
         look: &mut dyn FnMut(Tid) -> Verdict,
     ) -> Result<bool> {
-        let mut pin = first;
+        let mut looked = self.look_at_page(first, between, look)?;
         loop {
-            let page = self.page(pin)?;
-            let from = if page.is_below(low) { Position::FIRST } else { page.lower_bound(low) };
-            let mut place = from;
-            let mut stopped = false;
-            while let Some(entry) = page.entry(place).filter(|entry| K::compare_entry(high, entry).is_gt()) {
-                match look(entry.tid) {
-                    Verdict::Pass => {}
-                    Verdict::Dead => {
-                        let at = page.node(place.node as usize).tid_at(place.slot as usize);
-                        self.store.set_hint(pin, &[at as u16], Tid::DEAD);
-                    }
-                    Verdict::Stop => {
-                        stopped = true;
-                        break;
-                    }
+            match looked {
+                Looked::Stopped => return Ok(false),
+                Looked::Passed(None) => return Ok(true),
+                Looked::Passed(Some(leaf)) => {
+                    looked = self.look_at_page(&leaf, between, look)?;
+                    leaf.release();
                 }
-                place = page.next(place);
-            }
-            let ends = stopped || page.entry(place).is_some() || !page.is_beyond(high) || !is_link(page.right());
-            let next = if ends { None } else { Some(self.lock_right(&page, Mode::Share)?) };
-            if pin != first {
-                self.release(pin);
-            }
-            match next {
-                Some(next) => pin = next,
-                None => return Ok(!stopped),
             }
         }
     }
 
-    /// The right neighbour of a locked page, locked.
-    fn lock_right(&self, page: &Page<'_, K>, mode: Mode) -> Result<S::Pin> {
-        let block = page.right();
-        let pin = self.store.pin(block)?;
-        self.store.lock(pin, mode);
-        let right = self.page(pin)?;
-        if right.is_deleted() || right.level() != page.level() || !K::same_fence(right.low(), page.high()) {
-            return Err(Error::Corrupt { block, what: "page is not its left sibling's right sibling" });
+    /// Looks at the entries between two places in one page.
+    fn look_at_page<M: LockMode>(
+        &self,
+        leaf: &Locked<'t, S, M>,
+        (low, high): (K::Key<'_>, K::Key<'_>),
+        look: &mut dyn FnMut(Tid) -> Verdict,
+    ) -> Result<Looked<'t, S>> {
+        let page = self.page(leaf)?;
+        let mut place = if page.is_below(low) { Position::FIRST } else { page.lower_bound(low) };
+        while let Some(entry) = page.entry(place).filter(|entry| K::compare_entry(high, entry).is_gt()) {
+            match look(entry.tid) {
+                Verdict::Pass => {}
+                Verdict::Dead => {
+                    let at = page.node(place.node as usize).tid_at(place.slot as usize);
+                    leaf.set_hint(&[at as u16], Tid::DEAD);
+                }
+                Verdict::Stop => return Ok(Looked::Stopped),
+            }
+            place = page.next(place);
         }
-        Ok(pin)
+        let ends = page.entry(place).is_some() || !page.is_beyond(high) || !is_link(page.right());
+        Ok(Looked::Passed(if ends { None } else { Some(self.lock_right(&page)?) }))
     }
 
     /// Goes right from an exclusively locked page to the one with the key between its fences, each locked before the one
     /// before it is given back, its split finished.
-    fn step_to(&self, mut pin: S::Pin, key: K::Key<'_>) -> Result<S::Pin> {
+    fn step_to(&self, mut leaf: Locked<'t, S, Exclusive>, key: K::Key<'_>) -> Result<Locked<'t, S, Exclusive>> {
         loop {
-            let page = self.page(pin)?;
+            let page = self.page(&leaf)?;
             if !page.is_beyond(key) || page.right() == NO_BLOCK {
-                return Ok(pin);
+                return Ok(leaf);
             }
-            let right = self.lock_right(&page, Mode::Exclusive)?;
-            if self.page(right)?.is_incomplete() {
+            let right = self.lock_right(&page)?;
+            if self.page(&right)?.is_incomplete() {
                 // What it split off is still to its right.
                 self.finish_split(right)?;
                 continue;
             }
-            self.release(pin);
-            pin = right;
+            leaf.release();
+            leaf = right;
         }
     }
+}
+
+/// What came of a look at a page's equal entries.
+enum Looked<'s, S: Frames> {
+    /// One is an obstacle.
+    Stopped,
+    /// None is; there may be more in the page right of it, which is locked.
+    Passed(Option<Locked<'s, S, Shared>>),
 }

@@ -1,11 +1,11 @@
 //! VACUUM: removal of dead entries in key order, deletion of pages they leave empty, and what is left of the file.
 
 use super::dead_tids::DeadTids;
-use super::{LockMode, Seek, Tree};
+use super::{Seek, Tree};
 use crate::format::{Block, Error, META, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{self, Entry, KeySpace, Page, Plan, Thrift};
-use crate::store::{Mode, PageStore};
+use crate::store::{Cleanup, Exclusive, Locked, Shared, Store};
 
 /// What a pass over the index found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,14 +34,23 @@ enum Deletion {
 }
 
 /// A page to be deleted between its neighbours, all exclusively locked.
-#[derive(Clone, Copy)]
-struct Trio<P> {
-    left: Option<P>,
-    pin: P,
-    right: P,
+struct Trio<'s, S: Store> {
+    left: Option<Locked<'s, S, Exclusive>>,
+    page: Locked<'s, S, Exclusive>,
+    right: Locked<'s, S, Exclusive>,
 }
 
-impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
+impl<S: Store> Trio<'_, S> {
+    fn release(self) {
+        self.right.release();
+        self.page.release();
+        if let Some(left) = self.left {
+            left.release();
+        }
+    }
+}
+
+impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Removes every entry that `is_dead` names from the leaves, left to right, with a cleanup lock on every leaf it
     /// passes, and deletes leaves that are empty then. What is dead stays dead while this goes on. `dead_tids` is memory to ask
     /// about the rows of many leaves at a time; `ahead` is told each leaf of those, the one after it, and where that begins,
@@ -56,35 +65,33 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
         // A scan that read the root while it was the only leaf holds its pin there, wherever the entries are now.
-        let root = self.store.pin(ROOT)?;
-        self.store.lock_cleanup(root);
-        let page = self.page(root)?;
+        let mut root = self.lock::<Cleanup>(ROOT)?;
+        let page = self.page(&root)?;
         if page.level() == 0 {
             if !page.is_alone() {
                 return Err(Error::Corrupt { block: ROOT, what: "root is a leaf among others" });
             }
-            self.remove_dead_rows(root, dead_tids, is_dead, &mut stats)?;
+            self.remove_dead_rows(&mut root, dead_tids, is_dead, &mut stats)?;
             visit(ROOT);
-            self.release(root);
+            root.release();
             return Ok(stats);
         }
-        self.release(root);
+        root.release();
         let mut bound = K::FIRST;
         let mut low = K::FIRST;
-        let mut pin = self.descend(Seek::At(K::borrow(&bound, self.order)), 0, LockMode::Cleanup)?;
+        let mut leaf = self.descend::<Cleanup>(Seek::At(K::borrow(&bound, self.order)), 0)?;
         loop {
-            self.remove_dead_rows(pin, dead_tids, is_dead, &mut stats)?;
-            let page = self.page(pin)?;
-            let (block, right) = (self.store.block(pin), page.right());
+            self.remove_dead_rows(&mut leaf, dead_tids, is_dead, &mut stats)?;
+            let page = self.page(&leaf)?;
+            let (block, right) = (leaf.block(), page.right());
             let empty = page.is_empty();
             K::set_to_fence(&mut low, page.low());
             // Fences rise from page to page, except where a page takes over the space of one that was deleted.
             if !page.is_beyond(K::borrow(&bound, self.order)) {
                 K::set_to_fence(&mut bound, page.high());
             }
-            self.store.unlock(pin);
-            let deleted = empty && self.delete_leaf(pin, &low, &mut stats)?;
-            self.store.unpin(pin);
+            leaf.release();
+            let deleted = empty && self.delete_leaf(block, &low, &mut stats)?;
             if deleted {
                 stats.deleted_pages += 1;
                 stats.leaf_pages -= 1;
@@ -101,50 +108,50 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
                 self.inquire(right, dead_tids, is_dead, ahead)?;
             }
             let seek = Seek::At(K::borrow(&bound, self.order));
-            pin = match self.arrive(right, seek, 0, LockMode::Cleanup)? {
-                Ok(pin) => pin,
-                Err(_) => self.descend(seek, 0, LockMode::Cleanup)?,
+            leaf = match self.arrive(right, seek, 0)? {
+                Ok(leaf) => leaf,
+                Err(_) => self.descend(seek, 0)?,
             };
-            let next = self.page(pin)?;
+            let next = self.page(&leaf)?;
             let is_next = next.left() == block && K::same_fence(next.low(), K::fence_of(&bound));
-            if !(deleted || is_next && self.store.block(pin) == right) {
-                self.release(pin);
+            if !(deleted || is_next && leaf.block() == right) {
+                leaf.release();
                 self.check_siblings(block, right)?;
-                pin = self.descend(seek, 0, LockMode::Cleanup)?;
+                leaf = self.descend(seek, 0)?;
             }
         }
     }
 
-    /// Removes dead entries from a leaf that is locked for cleanup. Lock and pin stay.
+    /// Removes dead entries from a leaf. Lock and pin stay.
     fn remove_dead_rows(
         &self,
-        pin: S::Pin,
+        leaf: &mut Locked<'t, S, Cleanup>,
         dead_tids: &mut DeadTids<'_>,
         is_dead: &mut dyn FnMut(Tid) -> bool,
         stats: &mut VacuumStats,
     ) -> Result<()> {
-        let page = self.page(pin)?;
+        let page = self.page(leaf)?;
         stats.leaf_pages += 1;
         if !page.is_in_order() {
             let what = "entries are out of order, or are no entries";
-            return Err(Error::Corrupt { block: self.store.block(pin), what });
+            return Err(Error::Corrupt { block: leaf.block(), what });
         }
-        let removal = self.dead_rows(pin, &page, dead_tids, is_dead);
+        let removal = self.dead_rows(leaf, &page, dead_tids, is_dead);
         if !removal.is_empty() {
-            self.store.commit(&Change::new(pin).edit(removal.edit()));
+            self.commit([Some(leaf.writable())], &Change::new().edit(removal.edit()));
         }
         stats.removed += removal.removed() as u64;
-        stats.entries += self.page(pin)?.entries() as u64;
+        stats.entries += self.page(leaf)?.entries() as u64;
         Ok(())
     }
 
     /// Deletes an empty leaf: one atomic change over it, its neighbours and their parent, by which the right neighbour
-    /// takes over its key space. `false` where that is not possible now (docs/design.md, 5); the leaf stays then, and is used
-    /// again when keys come. The leaf is pinned, nothing is locked, before and after.
-    fn delete_leaf(&self, pin: S::Pin, low: &K::OwnedKey, stats: &mut VacuumStats) -> Result<bool> {
-        Ok(match self.delete(pin, low, 0)? {
+    /// takes over its key space. `false` where that is not possible now (docs/protocols.md); the leaf stays then, and is used
+    /// again when keys come. Nothing is locked before and after.
+    fn delete_leaf(&self, block: Block, low: &K::OwnedKey, stats: &mut VacuumStats) -> Result<bool> {
+        Ok(match self.delete(block, low, 0)? {
             Deletion::Done => true,
-            Deletion::LastChild => self.fold(low, 1, stats)? && self.delete(pin, low, 0)? == Deletion::Done,
+            Deletion::LastChild => self.fold(low, 1, stats)? && self.delete(block, low, 0)? == Deletion::Done,
             Deletion::NotNow => false,
         })
     }
@@ -153,19 +160,18 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// has another parent, the page's own is deleted first if it can be, and so on: a branch of single children folds from
     /// its top. Whether it is gone. Nothing is locked before or after.
     fn fold(&self, low: &K::OwnedKey, level: u8, stats: &mut VacuumStats) -> Result<bool> {
-        let pin = self.descend(Seek::At(K::borrow(low, self.order)), level, LockMode::Share)?;
-        let (block, page) = (self.store.block(pin), self.page(pin)?);
+        let locked = self.descend::<Shared>(Seek::At(K::borrow(low, self.order)), level)?;
+        let (block, page) = (locked.block(), self.page(&locked)?);
         let is_candidate = page.entries() == 1 && K::same_fence(page.low(), K::fence_of(low));
-        self.store.unlock(pin);
+        locked.release();
         let gone = is_candidate
-            && match self.delete(pin, low, level)? {
+            && match self.delete(block, low, level)? {
                 Deletion::Done => true,
                 Deletion::LastChild => {
-                    self.fold(low, level + 1, stats)? && self.delete(pin, low, level)? == Deletion::Done
+                    self.fold(low, level + 1, stats)? && self.delete(block, low, level)? == Deletion::Done
                 }
                 Deletion::NotNow => false,
             };
-        self.store.unpin(pin);
         if gone {
             stats.folded_pages += 1;
             self.store.free(block);
@@ -173,27 +179,25 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         Ok(gone)
     }
 
-    /// Deletes a page that is a leaf without entries, or has a single child. It is pinned, nothing is locked, before and
-    /// after.
-    fn delete(&self, pin: S::Pin, low: &K::OwnedKey, level: u8) -> Result<Deletion> {
-        let Some(trio) = self.lock_trio(pin, level)? else {
+    /// Deletes a page that is a leaf without entries, or has a single child. Nothing is locked before and after.
+    fn delete(&self, block: Block, low: &K::OwnedKey, level: u8) -> Result<Deletion> {
+        let Some(mut trio) = self.lock_trio(block, level)? else {
             return Ok(Deletion::NotNow);
         };
-        let parent = self.writable_page(K::borrow(low, self.order), level + 1)?;
-        let done = self.unlink(low, trio, parent)?;
-        self.release(parent);
-        self.release_trio(trio);
+        let mut parent = self.writable_page(K::borrow(low, self.order), level + 1)?;
+        let done = self.unlink(low, &mut trio, &mut parent)?;
+        parent.release();
+        trio.release();
         Ok(done)
     }
 
     /// Locks a page and its neighbours exclusively, left to right, if they are still neighbours then, no split beside the
-    /// page is incomplete, and it has nothing that its right neighbour could not take over. The page stays pinned anyway.
-    fn lock_trio(&self, pin: S::Pin, level: u8) -> Result<Option<Trio<S::Pin>>> {
-        let block = self.store.block(pin);
-        self.store.lock(pin, Mode::Share);
-        let page = self.page(pin)?;
+    /// page is incomplete, and it has nothing that its right neighbour could not take over. Nothing is locked before.
+    fn lock_trio(&self, block: Block, level: u8) -> Result<Option<Trio<'t, S>>> {
+        let locked = self.lock::<Shared>(block)?;
+        let page = self.page(&locked)?;
         let (left_block, right_block) = (page.left(), page.right());
-        self.store.unlock(pin);
+        locked.release();
         if block == ROOT || !is_link(right_block) {
             return Ok(None);
         }
@@ -201,41 +205,27 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             return Err(Error::Corrupt { block, what: "page is its own left sibling" });
         }
         let left = self.lock_sibling(left_block)?;
-        self.store.lock(pin, Mode::Exclusive);
-        let right = self.lock_sibling(right_block)?.expect("a right sibling was seen");
-        let trio = Trio { left, pin, right };
-        if self.may_delete(trio, level)? {
+        let page = self.lock(block)?;
+        let trio = Trio { left, page, right: self.lock(right_block)? };
+        if self.may_delete(&trio, level)? {
             return Ok(Some(trio));
         }
-        self.release_trio(trio);
+        trio.release();
         Ok(None)
     }
 
-    /// Unlocks the three pages, and unpins the neighbours.
-    fn release_trio(&self, trio: Trio<S::Pin>) {
-        self.release(trio.right);
-        self.store.unlock(trio.pin);
-        if let Some(left) = trio.left {
-            self.release(left);
-        }
-    }
-
-    pub(super) fn lock_sibling(&self, block: Block) -> Result<Option<S::Pin>> {
-        if !is_link(block) {
-            return Ok(None);
-        }
-        let pin = self.store.pin(block)?;
-        self.store.lock(pin, Mode::Exclusive);
-        Ok(Some(pin))
+    /// A page that a link may lead to, exclusively locked.
+    pub(super) fn lock_sibling(&self, block: Block) -> Result<Option<Locked<'t, S, Exclusive>>> {
+        if is_link(block) { self.lock(block).map(Some) } else { Ok(None) }
     }
 
     /// Whether the three pages are still neighbours, the middle one is empty or has a single child, and no split beside it
     /// is incomplete.
-    fn may_delete(&self, trio: Trio<S::Pin>, level: u8) -> Result<bool> {
-        let (block, page, next) = (self.store.block(trio.pin), self.page(trio.pin)?, self.page(trio.right)?);
+    fn may_delete(&self, trio: &Trio<'t, S>, level: u8) -> Result<bool> {
+        let (block, page, next) = (trio.page.block(), self.page(&trio.page)?, self.page(&trio.right)?);
         let is_live = |page: &Page<'_, K>| page.level() == level && !page.is_deleted();
-        let left_block = trio.left.map_or(NO_BLOCK, |left| self.store.block(left));
-        let leads_here = match trio.left {
+        let left_block = trio.left.as_ref().map_or(NO_BLOCK, Locked::block);
+        let leads_here = match &trio.left {
             None => true,
             Some(left) => {
                 let left = self.page(left)?;
@@ -247,7 +237,7 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             && page.entries() == usize::from(level > 0)
             && !page.is_incomplete()
             && page.left() == left_block
-            && page.right() == self.store.block(trio.right)
+            && page.right() == trio.right.block()
             && is_live(&next)
             && next.left() == block
             && K::same_fence(next.low(), page.high()))
@@ -255,9 +245,14 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
 
     /// Takes the middle page out, if the parent has it and the right one side by side. All four are exclusively locked
     /// and stay so.
-    fn unlink(&self, low: &K::OwnedKey, trio: Trio<S::Pin>, parent: S::Pin) -> Result<Deletion> {
-        let (block, right_block) = (self.store.block(trio.pin), self.store.block(trio.right));
-        let (page, above, beside) = (self.page(trio.pin)?, self.page(parent)?, self.page(trio.right)?);
+    fn unlink(
+        &self,
+        low: &K::OwnedKey,
+        trio: &mut Trio<'t, S>,
+        parent: &mut Locked<'t, S, Exclusive>,
+    ) -> Result<Deletion> {
+        let (block, right_block) = (trio.page.block(), trio.right.block());
+        let (page, above, beside) = (self.page(&trio.page)?, self.page(parent)?, self.page(&trio.right)?);
         let here = above.lower_bound(K::borrow(low, self.order));
         let next = above.next(here);
         let leads = |at, fence, to| {
@@ -265,32 +260,29 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
             entry.is_some_and(|entry| K::is_fence(&entry, fence) && entry.child == to)
         };
         if !leads(here, K::fence_of(low), block) {
-            return Err(Error::Corrupt {
-                block: self.store.block(parent),
-                what: "inner page does not lead to its child",
-            });
+            return Err(Error::Corrupt { block: parent.block(), what: "inner page does not lead to its child" });
         }
         if !leads(next, beside.low(), right_block) {
             return Ok(if above.entry(next).is_none() { Deletion::LastChild } else { Deletion::NotNow });
         }
         let child = page.entry(Position::FIRST).map(|entry| K::downlink(low, entry.child));
-        let left_block = trio.left.map_or(NO_BLOCK, |left| self.store.block(left));
+        let left_block = trio.left.as_ref().map_or(NO_BLOCK, Locked::block);
         let mut image = [0; PAGE_SIZE];
         let Some(lower) = K::lower(&beside, self.geometry, K::fence_of(low), left_block, &mut image) else {
             return Ok(Deletion::NotNow);
         };
-        let mut change = match trio.left {
-            Some(left) => Change::new(left).edit(Edit::SetRight(right_block)).page(trio.pin),
-            None => Change::new(trio.pin),
-        };
+        let mut change = Change::new();
+        if trio.left.is_some() {
+            change = change.edit(Edit::SetRight(right_block)).page();
+        }
         if child.is_some() {
             change = change.edit(Edit::Remove { node: Position::FIRST.node, mask: 1 << Position::FIRST.slot });
         }
         let time = if page.level() == 0 { 0 } else { self.store.now() };
-        change = change.edit(Edit::Delete { time }).page(trio.right).edit(lower).edit(Edit::SetLeft(left_block));
-        let mut lowered = *self.store.bytes(trio.right);
+        change = change.edit(Edit::Delete { time }).page().edit(lower).edit(Edit::SetLeft(left_block));
+        let mut lowered = *trio.right.bytes();
         if let Some(child) = &child {
-            Change::new(()).edit(lower).redo(0, &mut lowered);
+            Change::new().edit(lower).redo(0, &mut lowered);
             change = match self.add_first(child, low, &mut lowered, right_block, change)? {
                 Some(change) => change,
                 None => return Ok(Deletion::NotNow),
@@ -298,12 +290,13 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         } else {
             self.store.note_merge(block, right_block);
         }
-        self.store.commit(
-            &change
-                .page(parent)
-                .edit(Edit::SetChild { place: here, child: right_block })
-                .edit(Edit::Remove { node: next.node, mask: 1 << next.slot }),
-        );
+        let change = change
+            .page()
+            .edit(Edit::SetChild { place: here, child: right_block })
+            .edit(Edit::Remove { node: next.node, mask: 1 << next.slot });
+        let Trio { left, page, right } = trio;
+        let left = left.as_mut().map(Locked::writable);
+        self.commit([left, Some(page.writable()), Some(right.writable()), Some(parent.writable())], &change);
         Ok(Deletion::Done)
     }
 
@@ -315,12 +308,12 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         low: &K::OwnedKey,
         page: &mut PageBytes,
         block: Block,
-        mut change: Change<'e, S::Pin>,
-    ) -> Result<Option<Change<'e, S::Pin>>> {
+        mut change: Change<'e>,
+    ) -> Result<Option<Change<'e>>> {
         let key = K::borrow(low, self.order);
         let plan = Page::<K>::open(page, self.geometry, block)?.plan(key, entry, Thrift::Tight);
         if let Plan::Repack { cell } = plan {
-            Change::new(()).edit(Edit::Repack { cell }).redo(0, page);
+            Change::new().edit(Edit::Repack { cell }).redo(0, page);
             change = change.edit(Edit::Repack { cell });
         }
         Ok(Page::open(page, self.geometry, block)?.insertion(key, entry, &mut change).then_some(change))
@@ -337,21 +330,21 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
     /// Shows `visit` each page of a level, left to right, share-locked. Nothing is locked or pinned before or after.
     pub(super) fn walk(&self, level: u8, visit: &mut dyn FnMut(Block, &Page<'_, K>)) -> Result<()> {
         let mut bound = K::FIRST;
-        let mut pin = self.descend(Seek::At(K::borrow(&bound, self.order)), level, LockMode::Share)?;
+        let mut locked = self.descend::<Shared>(Seek::At(K::borrow(&bound, self.order)), level)?;
         loop {
-            let page = self.page(pin)?;
-            visit(self.store.block(pin), &page);
+            let page = self.page(&locked)?;
+            visit(locked.block(), &page);
             let right = page.right();
             K::set_to_fence(&mut bound, page.high());
-            self.release(pin);
+            locked.release();
             if !is_link(right) {
                 return Ok(());
             }
             self.store.check_interrupts();
             let seek = Seek::At(K::borrow(&bound, self.order));
-            pin = match self.arrive(right, seek, level, LockMode::Share)? {
-                Ok(pin) => pin,
-                Err(_) => self.descend(seek, level, LockMode::Share)?,
+            locked = match self.arrive(right, seek, level)? {
+                Ok(locked) => locked,
+                Err(_) => self.descend(seek, level)?,
             };
         }
     }
@@ -361,11 +354,10 @@ impl<S: PageStore, K: KeySpace> Tree<'_, S, K> {
         if block == META || block == ROOT {
             return Ok(false);
         }
-        let pin = self.store.pin(block)?;
-        self.store.lock(pin, Mode::Share);
-        let bytes = self.store.bytes(pin);
+        let locked = self.lock::<Shared>(block)?;
+        let bytes = locked.bytes();
         let reusable = page::reusable(bytes) && self.store.is_past(page::deleted_at(bytes));
-        self.release(pin);
+        locked.release();
         Ok(reusable)
     }
 }

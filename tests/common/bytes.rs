@@ -7,10 +7,10 @@ use fpbtree_engine::keys::digits::{Buffer, Decimal, DecimalClass, DigitKind, Dig
 use fpbtree_engine::page::{Bytes, Entry, LogKind, Meta, Shape};
 use fpbtree_engine::scan::{BytesSelection, Cursor, Cut, Direction, Interval, Matches, compare_cuts};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Mode, PageStore};
+use fpbtree_engine::store::Store;
 use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::{DeadTids, Tree};
+use fpbtree_engine::tree::{DeadTids, InsertOptions, Seek, Tree};
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -431,7 +431,7 @@ impl BytesBed {
 
     /// Inserts a row that is not there yet.
     pub fn insert(&mut self, row: Row) {
-        self.tree().insert_long(row.normal(), &row.payload, row.tid, 90).expect("the insertion succeeds");
+        self.tree().insert_entry(&row.entry(), InsertOptions::filling(90)).expect("the insertion succeeds");
         assert!(self.model.insert(row.place(&self.taste.columns), row).is_none());
     }
 
@@ -462,7 +462,7 @@ impl BytesBed {
 }
 
 /// What verification has to say.
-pub fn problems<S: PageStore>(tree: Tree<'_, S, Bytes>) -> Vec<String> {
+pub fn problems<S: Store>(tree: Tree<'_, S, Bytes>) -> Vec<String> {
     let mut words = vec![0; BlockSet::words(tree.store().block_count())];
     let mut found = Vec::new();
     tree.verify(None, &mut BlockSet::new(&mut words), &mut |block, what, detail| {
@@ -473,20 +473,19 @@ pub fn problems<S: PageStore>(tree: Tree<'_, S, Bytes>) -> Vec<String> {
 }
 
 /// All leaf entries, by the right links: digits, what goes with them, and TIDs.
-pub fn rows<S: PageStore>(tree: Tree<'_, S, Bytes>, shape: &BytesShape) -> Vec<(Vec<u8>, Vec<u8>, Tid)> {
+pub fn rows<S: Store>(tree: Tree<'_, S, Bytes>, shape: &BytesShape) -> Vec<(Vec<u8>, Vec<u8>, Tid)> {
     let mut all = Vec::new();
     let first = OwnedKey::FIRST;
-    let mut pin = tree.leaf_for(first.key(tree.order())).expect("there is a first leaf");
+    let mut pin = tree.leaf(Seek::At(first.key(tree.order()))).expect("there is a first leaf");
     loop {
-        let page = tree.page(pin).expect("a leaf");
+        let page = tree.page(&pin).expect("a leaf");
         all.extend(page.iter().map(|entry| in_one_piece(&entry, shape)));
         let right = page.right();
-        tree.release(pin);
+        pin.release();
         if right == NO_BLOCK {
             return all;
         }
-        pin = tree.store().pin(right).expect("a right sibling");
-        tree.store().lock(pin, Mode::Share);
+        pin = tree.lock(right).expect("a right sibling");
     }
 }
 
@@ -501,7 +500,7 @@ pub fn scan(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Direction
     let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
     let mut found = Vec::new();
     while let Some(pin) = cursor.read_page(bed.tree(), selection, false, &mut matches).expect("the page can be read") {
-        bed.store.unpin(pin);
+        pin.unpin(&bed.store);
         assert!(!matches.is_empty());
         found.extend_from_slice(matches.tids());
     }
@@ -515,7 +514,7 @@ pub fn scan_keys(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Dire
     selection.set_wants_keys(true);
     let mut found = Vec::new();
     while let Some(pin) = cursor.read_page(bed.tree(), &selection, false, &mut matches).expect("the page can be read") {
-        bed.store.unpin(pin);
+        pin.unpin(&bed.store);
         for at in 0..matches.len() {
             let entry = matches.entry(at).expect("keys were wanted");
             found.push(in_one_piece(&entry, &bed.taste.shape));

@@ -11,10 +11,10 @@ use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
 use fpbtree_engine::page::{Entry, LogKind, Meta, Shape, Side};
 use fpbtree_engine::scan::{Cursor, Direction, JumpPointers, Matches, Range, Scannable, Selection, Wanted};
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::store::{Mode, PageStore};
+use fpbtree_engine::store::{PageStore, Shared, Store};
 use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::{DeadTids, Tree, VacuumStats};
+use fpbtree_engine::tree::{DeadTids, Seek, Tree, VacuumStats};
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::cell::Cell;
@@ -170,7 +170,7 @@ pub fn memory_to_ask() -> Vec<u64> {
 }
 
 /// What verification has to say.
-pub fn problems<S: PageStore, L: Lane>(tree: Tree<'_, S, L>, shape: &KeyShape) -> Vec<String> {
+pub fn problems<S: Store, L: Lane>(tree: Tree<'_, S, L>, shape: &KeyShape) -> Vec<String> {
     let mut words = vec![0; BlockSet::words(tree.store().block_count())];
     let mut found = Vec::new();
     tree.verify(ranks(shape), &mut BlockSet::new(&mut words), &mut |block, what, detail| {
@@ -181,24 +181,23 @@ pub fn problems<S: PageStore, L: Lane>(tree: Tree<'_, S, L>, shape: &KeyShape) -
 }
 
 /// All leaf entries, by the right links.
-pub fn entries<S: PageStore, L: Lane>(tree: Tree<'_, S, L>) -> Vec<Entry<'static, L>> {
+pub fn entries<S: Store, L: Lane>(tree: Tree<'_, S, L>) -> Vec<Entry<'static, L>> {
     let mut all = Vec::new();
-    let mut pin = tree.leaf_for(Key::MIN).expect("there is a first leaf");
+    let mut pin = tree.leaf(Seek::At(Key::MIN)).expect("there is a first leaf");
     loop {
-        let page = tree.page(pin).expect("a leaf");
+        let page = tree.page(&pin).expect("a leaf");
         all.extend(page.iter().map(|entry| Entry { key: entry.key, tid: entry.tid, child: entry.child }));
         let right = page.right();
-        tree.release(pin);
+        pin.release();
         if right == 0 {
             return all;
         }
-        pin = tree.store().pin(right).expect("a right sibling");
-        tree.store().lock(pin, fpbtree_engine::store::Mode::Share);
+        pin = tree.lock(right).expect("a right sibling");
     }
 }
 
 /// What a scan finds, in its order.
-pub fn scan<S: PageStore, L: Lane>(
+pub fn scan<S: Store, L: Lane>(
     tree: Tree<'_, S, L>,
     selection: &Selection<'_>,
     direction: Direction,
@@ -208,7 +207,7 @@ pub fn scan<S: PageStore, L: Lane>(
     let mut matches = Box::new(Matches::new());
     let mut found = Vec::new();
     while let Some(pin) = cursor.read_page(tree, selection, skip_dead, &mut matches).expect("the page can be read") {
-        tree.store().unpin(pin);
+        pin.unpin(tree.store());
         assert!(!matches.is_empty());
         found.extend(keys(&matches));
     }
@@ -216,7 +215,7 @@ pub fn scan<S: PageStore, L: Lane>(
 }
 
 /// That the leaves foreseen are those a scan finds something on, and others only that may hold what it wants.
-pub fn check_leaves<S: PageStore, K: Scannable>(tree: Tree<'_, S, K>, wanted: &impl Wanted<K>, direction: Direction) {
+pub fn check_leaves<S: Store, K: Scannable>(tree: Tree<'_, S, K>, wanted: &impl Wanted<K>, direction: Direction) {
     let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
     let mut leaves = JumpPointers::new();
     leaves.begin(direction, cursor.bound());
@@ -224,9 +223,8 @@ pub fn check_leaves<S: PageStore, K: Scannable>(tree: Tree<'_, S, K>, wanted: &i
     while let Some(block) = leaves.next(tree, wanted).expect("the pages can be read") {
         assert!(!foreseen.contains(&block), "leaf {block} twice");
         foreseen.push(block);
-        let pin = tree.store().pin(block).expect("a leaf");
-        tree.store().lock(pin, Mode::Share);
-        let page = tree.page(pin).expect("a leaf");
+        let pin = tree.lock::<Shared>(block).expect("a leaf");
+        let page = tree.page(&pin).expect("a leaf");
         let (mut edge, mut range) = (K::fresh(), Range::fresh());
         let meets = match direction {
             Direction::Forward => {
@@ -241,12 +239,12 @@ pub fn check_leaves<S: PageStore, K: Scannable>(tree: Tree<'_, S, K>, wanted: &i
         };
         // Between ranges a scan may have to look for the next key there is.
         assert!(meets || !wanted.is_one_range(), "leaf {block} has nothing that is wanted");
-        tree.release(pin);
+        pin.release();
     }
     let mut rest = foreseen.iter();
     while let Some(pin) = cursor.read_page(tree, wanted, false, &mut matches).expect("the page can be read") {
-        let block = tree.store().block(pin);
-        tree.store().unpin(pin);
+        let block = pin.block(tree.store());
+        pin.unpin(tree.store());
         if tree.root_level().expect("a root") > 0 {
             assert!(rest.any(|&leaf| leaf == block), "leaf {block} was not foreseen, or too late: {foreseen:?}");
         }

@@ -10,7 +10,10 @@ use fpbtree_engine::format::{Block, Error, PAGE_SIZE, PageBytes, ROOT, Result};
 use fpbtree_engine::log::{Change, Horizon, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
-use fpbtree_engine::store::{Mode, PageStore, Search, Seen, Suspect};
+use fpbtree_engine::store::{
+    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect,
+    Writable,
+};
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot};
 
 use crate::pg::{errors, ffi, options, relation};
@@ -105,7 +108,8 @@ impl PgStore {
 
     /// The value of a result, its error raised.
     #[inline]
-    pub fn expect<T: Copy>(&self, result: Result<T>) -> T {
+    pub fn expect<T>(&self, result: Result<T>) -> T {
+        const { assert!(!core::mem::needs_drop::<T>(), "an error jumps over it") };
         match result {
             Ok(value) => value,
             Err(error) => self.fail(error),
@@ -185,8 +189,8 @@ impl PgStore {
         buffer
     }
 
-    /// Pins and locks a page from the free space map, if it offers one that is really free.
-    fn recycle(&self) -> Option<Buffer> {
+    /// A page from the free space map, if it offers one that is really free.
+    fn recycle(&self) -> Option<Locked<'_, Self, Exclusive>> {
         loop {
             // SAFETY: an open relation.
             let block = unsafe { ffi::GetFreeIndexPage(self.rel) };
@@ -199,26 +203,29 @@ impl PgStore {
             }
             let buffer = self.read(block);
             // SAFETY: pinned above. Whoever holds the lock has a use for the page, so it is not waited for.
-            if unsafe { ffi::ConditionalLockBuffer(buffer) } {
-                let bytes = self.bytes(buffer);
-                if page::reusable(bytes) && self.is_past(page::deleted_at(bytes)) {
-                    self.note_locked(buffer);
-                    return Some(buffer);
-                }
-                // SAFETY: locked above.
-                unsafe { ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+            if unsafe { !ffi::ConditionalLockBuffer(buffer) } {
+                // SAFETY: pinned above, and not locked.
+                unsafe { ffi::ReleaseBuffer(buffer) };
+                continue;
             }
-            self.unpin(buffer);
+            self.note_locked(buffer);
+            // SAFETY: pinned and locked above.
+            let locked = unsafe { Locked::<Self, Exclusive>::new(self, buffer) };
+            if page::reusable(locked.bytes()) && self.is_past(page::deleted_at(locked.bytes())) {
+                return Some(locked);
+            }
+            locked.release();
         }
     }
 
     /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who
     /// finds it in the free space map or at the end of the file finds it locked.
-    fn extend(&self) -> Buffer {
-        // SAFETY: an open relation.
-        let buffer = unsafe { relation::add_locked_page(self.rel) };
-        debug_assert!(page::reusable(self.bytes(buffer)), "a new page is all zero");
-        buffer
+    fn extend(&self) -> Locked<'_, Self, Exclusive> {
+        // SAFETY: an open relation; the buffer comes pinned and locked.
+        let locked = unsafe { Locked::<Self, Exclusive>::new(self, relation::add_locked_page(self.rel)) };
+        self.note_locked(locked.frame());
+        debug_assert!(page::reusable(locked.bytes()), "a new page is all zero");
+        locked
     }
 
     /// The bytes of an exclusively locked page.
@@ -228,18 +235,19 @@ impl PgStore {
         unsafe { &mut *relation::page(pin).cast() }
     }
 
-    /// Applies the change to its pages, and notes the parts of a generic record, if there is to be one.
-    unsafe fn apply(&self, change: &Change<'_, Buffer>, is_generic: bool) {
-        for (index, &pin) in change.blocks().iter().enumerate() {
+    /// Applies the change to its pages, which are pinned and exclusively locked, and notes the parts of a generic
+    /// record, if there is to be one.
+    unsafe fn apply(&self, pages: &[Writable<'_, Self>], change: &Change<'_>, is_generic: bool) {
+        for (index, buffer) in pages.iter().map(Writable::frame).enumerate() {
             let mut ranges = if is_generic { Ranges::new() } else { Ranges::whole() };
-            // SAFETY: the caller of `commit` holds the exclusive lock.
-            let page = unsafe { self.bytes_mut(pin) };
+            // SAFETY: the page is pinned and exclusively locked.
+            let page = unsafe { self.bytes_mut(buffer) };
             change.apply(index, page, &mut ranges);
             if is_generic {
                 generic_wal::note_part(index, &ranges, page);
             }
-            // SAFETY: pinned and exclusively locked.
-            unsafe { ffi::MarkBufferDirty(pin) };
+            // SAFETY: the page is pinned and exclusively locked.
+            unsafe { ffi::MarkBufferDirty(buffer) };
         }
     }
 
@@ -255,16 +263,84 @@ impl PgStore {
     }
 }
 
-impl PageStore for PgStore {
-    type Pin = Buffer;
+impl Frames for PgStore {
+    type Frame = Buffer;
 
     #[inline]
-    fn pin(&self, block: Block) -> Result<Buffer> {
+    unsafe fn block_in(&self, buffer: Buffer) -> Block {
+        // SAFETY: the page is pinned.
+        unsafe { ffi::BufferGetBlockNumber(buffer) }
+    }
+
+    #[inline]
+    unsafe fn unpin(&self, buffer: Buffer) {
+        // SAFETY: the page is pinned.
+        unsafe { ffi::ReleaseBuffer(buffer) };
+    }
+
+    #[inline]
+    unsafe fn lock(&self, buffer: Buffer, mode: Mode) {
+        // SAFETY: the page is pinned and not locked; for a cleanup lock, once.
+        unsafe {
+            match mode {
+                Mode::Share => ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int),
+                Mode::Exclusive => ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as c_int),
+                Mode::Cleanup => ffi::LockBufferForCleanup(buffer),
+            }
+        }
+        self.note_locked(buffer);
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, buffer: Buffer) {
+        // SAFETY: the page is pinned and locked.
+        unsafe { ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+        self.note_unlocked(buffer);
+    }
+
+    #[inline(always)]
+    unsafe fn bytes_in(&self, buffer: Buffer) -> &PageBytes {
+        // SAFETY: a pinned buffer is a page, and the caller's lock keeps writers away (hint bits apart).
+        unsafe { &*relation::page(buffer).cast() }
+    }
+
+    #[inline]
+    unsafe fn lsn_in(&self, buffer: Buffer) -> u64 {
+        // SAFETY: the page is pinned. Hint bits may set an LSN under a share lock, hence "atomic".
+        unsafe { ffi::BufferGetLSNAtomic(buffer) }
+    }
+
+    unsafe fn set_bits(&self, buffer: Buffer, offsets: &[u16], mask: u8) {
+        if relation::generic_records_are_compared() && self.log_kind() == LogKind::Generic {
+            return;
+        }
+        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
+            // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
+            let byte = unsafe { AtomicU8::from_ptr(relation::page(buffer).add(offset as usize)) };
+            byte.fetch_or(mask, Ordering::Relaxed);
+        }
+        // SAFETY: the page is pinned and at least share-locked.
+        unsafe { ffi::MarkBufferDirtyHint(buffer, true) };
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, buffer: Buffer, bytes: core::ops::Range<usize>) {
+        // SAFETY: a pinned buffer is a page; the address is only a hint to the hardware.
+        let page = unsafe { relation::page(buffer) };
+        for at in bytes.step_by(CACHE_LINE) {
+            simd::prefetch(page.wrapping_add(at));
+        }
+    }
+}
+
+impl PageStore for PgStore {
+    #[inline]
+    fn pin(&self, block: Block) -> Result<Pinned<Self>> {
         self.pin_likely(block)?.ok_or(Error::Corrupt { block, what: "points beyond the end of the index" })
     }
 
     #[inline]
-    fn pin_likely(&self, block: Block) -> Result<Option<Buffer>> {
+    fn pin_likely(&self, block: Block) -> Result<Option<Pinned<Self>>> {
         // SAFETY: `rel` is open.
         let recalled = unsafe { recent_buffers::recall(self.rel, self.index, block) };
         if recalled.is_none() && !self.exists(block) {
@@ -274,57 +350,12 @@ impl PageStore for PgStore {
         if self.locked().iter().any(|slot| slot.get() == buffer) {
             return Err(Error::Corrupt { block, what: "is linked to where it cannot belong" });
         }
-        Ok(Some(buffer))
+        // SAFETY: just pinned.
+        Ok(Some(unsafe { Pinned::new(buffer) }))
     }
 
-    #[inline]
-    fn unpin(&self, pin: Buffer) {
-        // SAFETY: the page is pinned.
-        unsafe { ffi::ReleaseBuffer(pin) };
-    }
-
-    #[inline]
-    fn block(&self, pin: Buffer) -> Block {
-        // SAFETY: the page is pinned.
-        unsafe { ffi::BufferGetBlockNumber(pin) }
-    }
-
-    #[inline]
-    fn lock(&self, pin: Buffer, mode: Mode) {
-        let mode = match mode {
-            Mode::Share => pg_sys::BUFFER_LOCK_SHARE,
-            Mode::Exclusive => pg_sys::BUFFER_LOCK_EXCLUSIVE,
-        };
-        // SAFETY: the page is pinned and not locked.
-        unsafe { ffi::LockBuffer(pin, mode as c_int) };
-        self.note_locked(pin);
-    }
-
-    fn lock_cleanup(&self, pin: Buffer) {
-        // SAFETY: the page is pinned once and not locked.
-        unsafe { ffi::LockBufferForCleanup(pin) };
-        self.note_locked(pin);
-    }
-
-    #[inline]
-    fn unlock(&self, pin: Buffer) {
-        // SAFETY: the page is pinned and locked.
-        unsafe { ffi::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
-        self.note_unlocked(pin);
-    }
-
-    #[inline(always)]
-    fn bytes(&self, pin: Buffer) -> &PageBytes {
-        // SAFETY: a pinned buffer is a page, and the caller's lock keeps writers away (hint bits apart).
-        unsafe { &*relation::page(pin).cast() }
-    }
-
-    fn allocate(&self) -> Result<Buffer> {
-        Ok(self.recycle().unwrap_or_else(|| {
-            let buffer = self.extend();
-            self.note_locked(buffer);
-            buffer
-        }))
+    fn allocate(&self) -> Result<Locked<'_, Self, Exclusive>> {
+        Ok(self.recycle().unwrap_or_else(|| self.extend()))
     }
 
     fn free(&self, block: Block) {
@@ -351,8 +382,8 @@ impl PageStore for PgStore {
         blocks
     }
 
-    fn commit(&self, change: &Change<'_, Buffer>) {
-        // SAFETY: the pages are pinned and exclusively locked.
+    fn commit(&self, pages: &[Writable<'_, Self>], change: &Change<'_>) {
+        // SAFETY: the pages are pinned and exclusively locked, and nobody looks at them.
         unsafe {
             let log = relation::needs_wal(self.rel).then(|| self.log_kind());
             let record = (log == Some(LogKind::Own)).then(|| own_wal::prepare(self.rel, change));
@@ -362,56 +393,40 @@ impl PageStore for PgStore {
                 hot_keys::cache().filter(|_| !relation::is_temporary(self.rel)).map(|cache| (cache, self.build_id()));
             errors::start_critical_section();
             if let Some((cache, build_id)) = hot {
-                change.blocks().iter().for_each(|&pin| cache.change(build_id, self.block(pin)));
+                pages.iter().for_each(|page| cache.change(build_id, self.block_in(page.frame())));
             }
-            self.apply(change, log == Some(LogKind::Generic));
+            self.apply(pages, change, log == Some(LogKind::Generic));
             let lsn = match (record, log) {
-                (Some(kind), _) => own_wal::insert(change, kind),
-                (None, Some(_)) => generic_wal::insert(change),
+                (Some(kind), _) => own_wal::insert(pages.iter().map(Writable::frame), change, kind),
+                (None, Some(_)) => generic_wal::insert(pages.iter().map(Writable::frame)),
                 // Without a record the LSN advances too: it is how a scan notices that a page changed.
                 (None, None) => ffi::gistGetFakeLSN(self.rel),
             };
-            for &pin in change.blocks() {
-                relation::set_lsn(relation::page(pin), lsn);
+            for page in pages {
+                relation::set_lsn(relation::page(page.frame()), lsn);
             }
             errors::end_critical_section();
         }
-    }
-
-    fn set_hint(&self, pin: Buffer, offsets: &[u16], mask: u8) {
-        if relation::generic_records_are_compared() && self.log_kind() == LogKind::Generic {
-            return;
-        }
-        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
-            // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
-            let byte = unsafe { AtomicU8::from_ptr(relation::page(pin).add(offset as usize)) };
-            byte.fetch_or(mask, Ordering::Relaxed);
-        }
-        // SAFETY: the page is pinned and at least share-locked.
-        unsafe { ffi::MarkBufferDirtyHint(pin, true) };
-    }
-
-    fn lsn(&self, pin: Buffer) -> u64 {
-        // SAFETY: the page is pinned. Hint bits may set an LSN under a share lock, hence "atomic".
-        unsafe { ffi::BufferGetLSNAtomic(pin) }
     }
 
     #[inline]
     fn check_interrupts(&self) {
         errors::check_for_interrupts();
     }
+}
 
-    fn note_read(&self, pin: Buffer) {
+impl Observers for PgStore {
+    fn note_read(&self, leaf: &Locked<'_, Self, Shared>) {
         if let Asked::Yes(_) = self.stamp.get() {
-            let stamp = hot_keys::cache().map(|cache| cache.stamp(self.build_id(), self.block(pin)));
+            let stamp = hot_keys::cache().map(|cache| cache.stamp(self.build_id(), leaf.block()));
             self.stamp.set(Asked::Yes(stamp));
         }
         let snapshot = self.snapshot.get();
         if !snapshot.is_null() {
             // SAFETY: an open relation, a share-locked page of it and the scan's snapshot.
             unsafe {
-                ffi::PredicateLockPage(self.rel, self.block(pin), snapshot);
-                relation::test_for_old_snapshot(snapshot, self.rel, self.lsn(pin));
+                ffi::PredicateLockPage(self.rel, leaf.block(), snapshot);
+                relation::test_for_old_snapshot(snapshot, self.rel, leaf.lsn());
             }
         }
     }
@@ -426,8 +441,8 @@ impl PageStore for PgStore {
         unsafe { ffi::PredicateLockPageCombine(self.rel, from, to) };
     }
 
-    fn note_insert(&self, pin: Buffer) {
-        let block = self.block(pin);
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>) {
+        let block = leaf.block();
         // SAFETY: an open relation.
         unsafe {
             ffi::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), block);
@@ -435,7 +450,12 @@ impl PageStore for PgStore {
         }
     }
 
-    fn find_dead(&self, leaf: Buffer, suspects: &mut [Suspect], search: Search) -> Option<Horizon> {
+    fn find_dead(
+        &self,
+        leaf: &Locked<'_, Self, Exclusive>,
+        suspects: &mut [Suspect],
+        search: Search,
+    ) -> Option<Horizon> {
         let heap = self.heap;
         // SAFETY: an open relation and its table, and an exclusively locked leaf.
         unsafe {
@@ -443,8 +463,15 @@ impl PageStore for PgStore {
             if heap.is_null() || relation::needs_wal(self.rel) && self.log_kind() == LogKind::Generic {
                 return None;
             }
-            dead::find(self.rel, heap, self.block(leaf), suspects, search)
+            dead::find(self.rel, heap, leaf.block(), suspects, search)
         }
+    }
+}
+
+impl Hints for PgStore {
+    fn likely_leaf(&self) -> Option<Block> {
+        // SAFETY: an open relation.
+        unsafe { index::likely_leaf(self.rel) }
     }
 
     #[inline]
@@ -457,35 +484,22 @@ impl PageStore for PgStore {
     }
 
     #[inline]
-    fn pin_seen(&self, seen: &Seen<Buffer>) -> Result<Option<Buffer>> {
-        // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
+    fn pin_seen(&self, seen: &Seen<Buffer>) -> Result<Option<Pinned<Self>>> {
+        // SAFETY: a wrong buffer is refused by the server, which compares what it holds; else it is pinned.
         unsafe {
             let is_likely = self.locked().is_empty() && !descents::is_ordinary_turn();
-            if is_likely && ffi::ReadRecentBuffer(relation::locator(self.rel), MAIN_FORKNUM, seen.block, seen.pin) {
+            if is_likely && ffi::ReadRecentBuffer(relation::locator(self.rel), MAIN_FORKNUM, seen.block, seen.frame) {
                 relation::count_buffer_hit(self.rel);
-                return Ok(Some(seen.pin));
+                return Ok(Some(Pinned::new(seen.frame)));
             }
         }
         self.pin_likely(seen.block)
     }
 
-    fn note_leaf(&self, pin: Buffer, marks: Option<Marks>, stale: Option<&Seen<Buffer>>) {
+    fn note_leaf<M: LockMode>(&self, leaf: &Locked<'_, Self, M>, marks: Option<Marks>, stale: Option<&Seen<Buffer>>) {
         let Some(place) = self.descents.get() else { return };
-        place.learn((self.block(pin), pin), marks, stale.map(|stale| stale.from), || self.block_count());
-    }
-
-    fn likely_leaf(&self) -> Option<Block> {
-        // SAFETY: an open relation.
-        unsafe { index::likely_leaf(self.rel) }
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, pin: Buffer, bytes: core::ops::Range<usize>) {
-        // SAFETY: a pinned buffer is a page; the address is only a hint to the hardware.
-        let page = unsafe { relation::page(pin) };
-        for at in bytes.step_by(CACHE_LINE) {
-            simd::prefetch(page.wrapping_add(at));
-        }
+        let seen = (leaf.block(), leaf.frame());
+        place.learn(seen, marks, stale.map(|stale| stale.from), || self.block_count());
     }
 }
 

@@ -151,10 +151,10 @@ impl Place {
         };
         cache.counts.hits += 1;
         cache.credit = (cache.credit + 1).min(MOST_CREDIT);
-        Some(Seen { from, block: leaf as Block, pin: (leaf >> 32) as Buffer })
+        Some(Seen { from, block: leaf as Block, frame: (leaf >> 32) as Buffer })
     }
 
-    /// Learns where a leaf is: see [`PageStore::note_leaf`](fpbtree_engine::store::PageStore::note_leaf). `blocks` is
+    /// Learns where a leaf is: see [`Hints::note_leaf`](fpbtree_engine::store::Hints::note_leaf). `blocks` is
     /// how many the index has.
     pub fn learn(
         &self,

@@ -4,7 +4,7 @@
 use core::cell::UnsafeCell;
 
 use fpbtree_engine::format::PageBytes;
-use fpbtree_engine::log::{Change, MOST_BLOCKS, Ranges};
+use fpbtree_engine::log::{MOST_BLOCKS, Ranges};
 use pgrx::pg_sys::{self, Buffer, XLogRecPtr};
 
 use crate::pg::ffi;
@@ -33,20 +33,20 @@ pub fn note_part(index: usize, ranges: &Ranges, page: &PageBytes) {
     part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
 }
 
-/// Writes the record of a change, of whose pages all parts are noted, and says where it ends.
+/// Writes the record of a change of these pages, whose parts are noted, and says where it ends.
 ///
 /// # Safety
 /// Inside the critical section in which the change was made; its pages are pinned and exclusively locked.
-pub unsafe fn insert(change: &Change<'_, Buffer>) -> XLogRecPtr {
+pub unsafe fn insert(pages: impl Iterator<Item = Buffer>) -> XLogRecPtr {
     // SAFETY: inside the critical section; the parts stay as they are until the record is inserted.
     unsafe {
         let parts = &*PARTS.get();
         ffi::XLogBeginInsert();
-        for (id, (&pin, part)) in (0u8..).zip(change.blocks().iter().zip(parts)) {
+        for (id, (page, part)) in (0u8..).zip(pages.zip(parts)) {
             if part.whole {
-                ffi::XLogRegisterBuffer(id, pin, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
+                ffi::XLogRegisterBuffer(id, page, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
             } else {
-                ffi::XLogRegisterBuffer(id, pin, pg_sys::REGBUF_STANDARD as u8);
+                ffi::XLogRegisterBuffer(id, page, pg_sys::REGBUF_STANDARD as u8);
                 ffi::XLogRegisterBufData(id, part.delta.as_ptr().cast(), part.length as u32);
             }
         }

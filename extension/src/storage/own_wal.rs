@@ -66,14 +66,14 @@ static PARTS: PerBackend<UnsafeCell<[Vec<u8>; MOST_BLOCKS]>> =
 ///
 /// # Safety
 /// `rel` is open. May raise.
-pub unsafe fn prepare(rel: Relation, change: &Change<'_, Buffer>) -> RecordKind {
+pub unsafe fn prepare(rel: Relation, change: &Change<'_>) -> RecordKind {
     if !IS_REGISTERED.load(Ordering::Relaxed) {
         refuse(rel);
     }
     // SAFETY: this one thread's, and nothing in here comes back to this function.
     let parts = unsafe { &mut *PARTS.get() };
     let kind = change.kind();
-    for (index, part) in parts.iter_mut().enumerate().take(change.blocks().len()) {
+    for (index, part) in parts.iter_mut().enumerate().take(change.pages()) {
         part.clear();
         change.encode_part(kind, index, part);
     }
@@ -95,16 +95,16 @@ fn refuse(rel: Relation) -> ! {
     )
 }
 
-/// Writes the record that [`prepare`] prepared, and says where it ends.
+/// Writes the record that [`prepare`] prepared of a change of these pages, and says where it ends.
 ///
 /// # Safety
 /// Inside the critical section in which the change was made; its pages are locked.
-pub unsafe fn insert(change: &Change<'_, Buffer>, kind: RecordKind) -> XLogRecPtr {
+pub unsafe fn insert(pages: impl Iterator<Item = Buffer>, change: &Change<'_>, kind: RecordKind) -> XLogRecPtr {
     // SAFETY: the pages are pinned and locked; the parts stay as they are until the record is inserted.
     unsafe {
         let parts = &*PARTS.get();
         ffi::XLogBeginInsert();
-        for (index, (&pin, part)) in change.blocks().iter().zip(parts).enumerate() {
+        for (index, (page, part)) in pages.zip(parts).enumerate() {
             let flags = match () {
                 () if kind.is_insertion() => pg_sys::REGBUF_STANDARD,
                 () if change.makes_page(index) => pg_sys::REGBUF_WILL_INIT,
@@ -112,7 +112,7 @@ pub unsafe fn insert(change: &Change<'_, Buffer>, kind: RecordKind) -> XLogRecPt
                 () if change.takes_entries_away(index) => pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_KEEP_DATA,
                 () => pg_sys::REGBUF_STANDARD,
             };
-            ffi::XLogRegisterBuffer(index as u8, pin, flags as u8);
+            ffi::XLogRegisterBuffer(index as u8, page, flags as u8);
             ffi::XLogRegisterBufData(index as u8, part.as_ptr().cast(), part.len() as u32);
         }
         ffi::XLogInsert(MANAGER, (kind as u8) << KIND_SHIFT)

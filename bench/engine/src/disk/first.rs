@@ -13,7 +13,7 @@ use fpbtree_engine::simd::{self, CACHE_LINE, Simd};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::{InsertOptions, Tree};
+use fpbtree_engine::tree::{InsertOptions, Seek, Tree};
 
 use super::Paged;
 use super::store::PoolStore;
@@ -124,8 +124,8 @@ fn leaf<'a>(pool: &'a mut Pool, geometry: &'a Geometry, key: u32) -> (Block, Pag
 }
 
 /// Makes a change of one page.
-fn apply(pool: &mut Pool, change: &Change<'_, Block>) {
-    let page = pool.page_mut(change.blocks()[0]).first_chunk_mut().expect("a page of the pool's size");
+fn apply(pool: &mut Pool, block: Block, change: &Change<'_>) {
+    let page = pool.page_mut(block).first_chunk_mut().expect("a page of the pool's size");
     change.apply(0, page, &mut Ranges::whole());
 }
 
@@ -168,9 +168,9 @@ impl Index for DiskFirst {
             self.insert(key, new);
             return old;
         }
-        let (entry, mut change) = (entry(key, new), Change::new(block));
+        let (entry, mut change) = (entry(key, new), Change::new());
         if !page.is_beyond(entry.key()) && page.insertion(entry.key(), &entry, &mut change) {
-            apply(self.store.pool_mut(), &change);
+            apply(self.store.pool_mut(), block, &change);
         } else {
             self.tree().insert_entry(&entry, InsertOptions::filling(self.fill)).expect(SOUND);
         }
@@ -183,7 +183,7 @@ impl Index for DiskFirst {
         let place = page.lower_bound(before(key));
         let found = page.entry(place).filter(|entry| entry.key == key).map(|entry| id(entry.tid))?;
         let removal = Edit::Remove { node: place.node, mask: 1 << place.slot };
-        apply(self.store.pool_mut(), &Change::new(block).edit(removal));
+        apply(self.store.pool_mut(), block, &Change::new().edit(removal));
         Some(found)
     }
 
@@ -199,9 +199,9 @@ impl Index for DiskFirst {
     /// instead, because others may change it. While a page's lines are read, those of the page behind it are asked for.
     fn scan(&mut self, first: u32, last: u32, mut each: impl FnMut(u32, u32)) {
         let tree = self.tree();
-        let leaf = tree.leaf_for(before(first)).expect(SOUND);
-        let mut block = self.store.block(leaf);
-        tree.release(leaf);
+        let leaf = tree.leaf(Seek::At(before(first))).expect(SOUND);
+        let mut block = leaf.block();
+        leaf.release();
         let (pool, geometry) = (self.store.pool_mut(), self.geometry);
         let (mut begin, mut ids) = (Some(before(first)), [0; MAX_NODE_ENTRIES]);
         while is_link(block) {

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use fpbtree_engine::format::{Block, PageBytes, Result};
 use fpbtree_engine::log::{Change, Ranges};
 use fpbtree_engine::simd::{self, CACHE_LINE};
-use fpbtree_engine::store::{Mode, PageStore};
+use fpbtree_engine::store::{Exclusive, Frames, Hints, Locked, Mode, Observers, PageStore, Pinned, Writable};
 
 use crate::pool::Pool;
 
@@ -15,9 +15,9 @@ pub struct PoolStore {
     pool: RefCell<Pool>,
 }
 
-/// A pinned page.
+/// Where a page is in memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Pin {
+pub struct Place {
     block: Block,
     frame: usize,
 }
@@ -43,52 +43,68 @@ impl PoolStore {
     }
 
     #[inline]
-    fn address(&self, pin: Pin) -> *mut u8 {
+    fn address(&self, pin: Place) -> *mut u8 {
         self.pool.borrow().address(pin.frame)
     }
 }
 
-impl PageStore for PoolStore {
-    type Pin = Pin;
+impl Frames for PoolStore {
+    type Frame = Place;
 
     #[inline]
-    fn pin(&self, block: Block) -> Result<Pin> {
-        Ok(Pin { block, frame: self.pool.borrow_mut().pin(block) })
+    unsafe fn block_in(&self, place: Place) -> Block {
+        place.block
     }
 
     #[inline]
-    fn pin_likely(&self, block: Block) -> Result<Option<Pin>> {
+    unsafe fn unpin(&self, place: Place) {
+        self.pool.borrow_mut().unpin(place.frame);
+    }
+
+    #[inline]
+    unsafe fn lock(&self, _place: Place, _mode: Mode) {}
+
+    #[inline]
+    unsafe fn unlock(&self, _place: Place) {}
+
+    #[inline]
+    unsafe fn bytes_in(&self, place: Place) -> &PageBytes {
+        // SAFETY: a pinned page stays where it is, and only `commit` changes it, during which nobody looks at it.
+        unsafe { &*self.address(place).cast() }
+    }
+
+    /// Nobody else changes a page.
+    #[inline]
+    unsafe fn lsn_in(&self, _place: Place) -> u64 {
+        0
+    }
+
+    /// No row is dead.
+    unsafe fn set_bits(&self, _place: Place, _offsets: &[u16], _mask: u8) {}
+
+    #[inline(always)]
+    fn prefetch(&self, place: Place, bytes: core::ops::Range<usize>) {
+        let page = self.address(place);
+        bytes.step_by(CACHE_LINE).for_each(|at| simd::prefetch(page.wrapping_add(at)));
+    }
+}
+
+impl PageStore for PoolStore {
+    #[inline]
+    fn pin(&self, block: Block) -> Result<Pinned<Self>> {
+        let frame = self.pool.borrow_mut().pin(block);
+        // SAFETY: just pinned.
+        Ok(unsafe { Pinned::new(Place { block, frame }) })
+    }
+
+    #[inline]
+    fn pin_likely(&self, block: Block) -> Result<Option<Pinned<Self>>> {
         self.pin(block).map(Some)
     }
 
-    #[inline]
-    fn unpin(&self, pin: Pin) {
-        self.pool.borrow_mut().unpin(pin.frame);
-    }
-
-    #[inline]
-    fn block(&self, pin: Pin) -> Block {
-        pin.block
-    }
-
-    #[inline]
-    fn lock(&self, _pin: Pin, _mode: Mode) {}
-
-    #[inline]
-    fn lock_cleanup(&self, _pin: Pin) {}
-
-    #[inline]
-    fn unlock(&self, _pin: Pin) {}
-
-    #[inline]
-    fn bytes(&self, pin: Pin) -> &PageBytes {
-        // SAFETY: a pinned page stays where it is, and only `commit` changes it, during which nobody looks at it.
-        unsafe { &*self.address(pin).cast() }
-    }
-
-    fn allocate(&self) -> Result<Pin> {
+    fn allocate(&self) -> Result<Locked<'_, Self, Exclusive>> {
         let block = self.pool.borrow_mut().allocate();
-        self.pin(block)
+        Ok(self.pin(block)?.lock(self))
     }
 
     /// Only VACUUM deletes pages, and there is none.
@@ -107,30 +123,19 @@ impl PageStore for PoolStore {
     }
 
     #[inline]
-    fn commit(&self, change: &Change<'_, Pin>) {
-        for (index, &pin) in change.blocks().iter().enumerate() {
-            self.pool.borrow_mut().soil(pin.frame);
+    fn commit(&self, pages: &[Writable<'_, Self>], change: &Change<'_>) {
+        for (index, page) in pages.iter().enumerate() {
+            self.pool.borrow_mut().soil(page.frame().frame);
             // SAFETY: pinned, and whoever commits a change does not look at its pages meanwhile.
-            let page = unsafe { &mut *self.address(pin).cast() };
+            let page = unsafe { &mut *self.address(page.frame()).cast() };
             change.apply(index, page, &mut Ranges::whole());
         }
     }
 
-    /// No row is dead.
-    fn set_hint(&self, _pin: Pin, _offsets: &[u16], _mask: u8) {}
-
-    /// Nobody else changes a page.
-    #[inline]
-    fn lsn(&self, _pin: Pin) -> u64 {
-        0
-    }
-
     #[inline]
     fn check_interrupts(&self) {}
-
-    #[inline(always)]
-    fn prefetch(&self, pin: Pin, bytes: core::ops::Range<usize>) {
-        let page = self.address(pin);
-        bytes.step_by(CACHE_LINE).for_each(|at| simd::prefetch(page.wrapping_add(at)));
-    }
 }
+
+impl Hints for PoolStore {}
+
+impl Observers for PoolStore {}

@@ -5,6 +5,7 @@ use core::fmt::Arguments;
 
 use fpbtree_engine::format::Block;
 use fpbtree_engine::store::PageStore;
+use fpbtree_engine::tree::Seek;
 use fpbtree_engine::tree::check::BlockSet;
 use pgrx::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 use pgrx::pg_guard;
@@ -149,8 +150,8 @@ unsafe extern "C-unwind" fn find<K: Keyed>(
         let entry = K::entry(&row);
         let tree = tree::<K>(&checker.store, &checker.index, &checker.columns);
         let key = K::key_of(&entry, tree.order());
-        let leaf = checker.store.expect(tree.leaf_for(key));
-        let page = checker.store.expect(tree.page(leaf));
+        let leaf = checker.store.expect(tree.leaf(Seek::At(key)));
+        let page = checker.store.expect(tree.page(&leaf));
         let flaw = match page.entry(page.lower_bound(key)) {
             // What the snapshot sees cannot be dead to everyone.
             Some(found) if K::compare_entry(key, &found).is_eq() => match found.tid.dead() {
@@ -160,8 +161,8 @@ unsafe extern "C-unwind" fn find<K: Keyed>(
             },
             _ => Some("heap row is not in the index"),
         };
-        let block = checker.store.block(leaf);
-        tree.release(leaf);
+        let block = leaf.block();
+        leaf.release();
         if let Some(what) = flaw {
             let (heap_block, offset) = heap_place(tid);
             Checker::<K>::report(checker.rows, block, what, format_args!("heap TID ({heap_block},{offset})"));

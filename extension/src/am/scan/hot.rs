@@ -3,7 +3,7 @@
 use fpbtree_engine::cache::hot_keys::{Admission, HotKey, HotKeys, Lookup, MOST_ROWS, Stamp};
 use fpbtree_engine::format::Block;
 use fpbtree_engine::scan::Direction;
-use fpbtree_engine::store::{Mode, PageStore};
+use fpbtree_engine::store::{PageStore, Shared};
 use pgrx::pg_sys::{IndexScanDescData, SnapshotType};
 
 use super::conditions::Searched;
@@ -69,14 +69,13 @@ impl<K: Searched> ScanState<K> {
     /// `false` if the leaf has changed since: under its lock nobody is about to change it.
     #[inline]
     unsafe fn pin_hot(&mut self, cache: &HotKeys<'_>, key: HotKey, leaf: Stamp) -> bool {
-        let pin = self.store.expect(self.store.pin(leaf.block()));
-        self.store.lock(pin, Mode::Share);
+        let locked = self.store.expect(self.store.pin(leaf.block())).lock::<Shared>(&self.store);
         let is_current = cache.is_current(key.owner, leaf);
-        self.store.unlock(pin);
+        let pin = locked.unlock();
         if is_current {
-            (self.pin, self.block) = (pin, leaf.block());
+            (self.pin, self.block) = (Some(pin), leaf.block());
         } else {
-            self.store.unpin(pin);
+            pin.unpin(&self.store);
         }
         is_current
     }

@@ -1,11 +1,8 @@
 //! Places that a scan comes back to.
 
-use fpbtree_engine::store::PageStore;
-
 use super::conditions::Searched;
 use super::state::ScanState;
 use crate::pg::memory::zeroed_value;
-use crate::pg::relation::INVALID_BUFFER;
 
 impl<K: Searched> ScanState<K> {
     /// Copies the page's matches away, for the mark that is in it.
@@ -18,15 +15,14 @@ impl<K: Searched> ScanState<K> {
             (*self.mark.copy).copy_from(&self.matches);
             (self.mark.here, self.mark.block) = (false, self.block);
             self.mark.cursor.copy_from(&self.cursor);
-            self.mark.pin = core::mem::replace(&mut self.pin, INVALID_BUFFER);
+            self.mark.pin = self.pin.take();
         }
     }
 
     /// Forgets the mark.
     pub(super) fn unmark(&mut self) {
-        if self.mark.pin != INVALID_BUFFER {
-            self.store.unpin(self.mark.pin);
-            self.mark.pin = INVALID_BUFFER;
+        if let Some(pin) = self.mark.pin.take() {
+            pin.unpin(&self.store);
         }
         self.mark.set = false;
     }
@@ -46,7 +42,7 @@ impl<K: Searched> ScanState<K> {
                 self.matches.copy_from(&*self.mark.copy);
                 (self.at, self.block) = (self.mark.at, self.mark.block);
                 self.cursor.copy_from(&self.mark.cursor);
-                self.pin = core::mem::replace(&mut self.mark.pin, INVALID_BUFFER);
+                self.pin = self.mark.pin.take();
                 self.mark.here = true;
             }
         }

@@ -3,7 +3,6 @@
 
 use fpbtree_engine::format::{Block, Tid};
 use fpbtree_engine::scan::RowsOf;
-use fpbtree_engine::store::PageStore;
 use pgrx::pg_sys::IndexScanDescData;
 
 use super::ahead::Ahead;
@@ -158,8 +157,8 @@ impl<K: Searched> ScanState<K> {
         let missed = prefetch::misses() != before;
         scout.has_ended = pin.is_none();
         let pin = pin?;
-        let block = self.store.block(pin);
-        self.store.unpin(pin);
+        let block = pin.block(&scout.store);
+        pin.unpin(&scout.store);
         let (direction, place) = (scout.cursor.direction(), scout.cursor.bound());
         // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe { leaves.visit(block, missed, tree, &rows, direction, place, scan.indexRelation, counts) };

@@ -5,6 +5,7 @@ use core::mem::MaybeUninit;
 use fpbtree_engine::cache::hot_keys::HotKey;
 use fpbtree_engine::format::{Block, LaneKind, MAX_PAGE_ENTRIES};
 use fpbtree_engine::scan::{Cursor, Direction, Matches};
+use fpbtree_engine::store::Pinned;
 use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
 
 use super::ahead::Ahead;
@@ -50,7 +51,7 @@ pub(super) struct ScanState<K: Searched> {
     pub at: usize,
     /// The page of the matches, and its pin if that is kept.
     pub block: Block,
-    pub pin: Buffer,
+    pub pin: Option<Pinned<PgStore>>,
     /// Matches that the server said are dead to everyone: where their flags are.
     pub killed: [u16; MAX_PAGE_ENTRIES],
     pub killed_count: usize,
@@ -67,7 +68,7 @@ pub(super) struct MarkedPlace<K: Searched> {
     pub at: usize,
     pub cursor: Cursor<K>,
     pub block: Block,
-    pub pin: Buffer,
+    pub pin: Option<Pinned<PgStore>>,
     /// Made when the scan first leaves a page with a mark.
     pub copy: *mut Matches<K>,
 }
@@ -121,7 +122,7 @@ impl HotLookup {
 /// # Safety
 /// The scan's index is open; the current memory context outlives the scan. May raise.
 pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
-    // SAFETY: zeroed memory is matches, cursors and buffers; every other field is written before the state is used.
+    // SAFETY: zeroed memory is matches and cursors; every other field is written before the state is used.
     unsafe {
         let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
         let state = zeroed_value::<MaybeUninit<ScanState<K>>>(context).as_mut_ptr();
@@ -132,6 +133,8 @@ pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
+        (&raw mut (*state).pin).write(None);
+        (&raw mut (*state).mark.pin).write(None);
         (&raw mut (*state).lines).write(HeapLines::new());
         (&raw mut (*state).hot).write(HotLookup::new());
         K::begin(&raw mut (*state).conditions, columns, context);

@@ -4,15 +4,15 @@ use core::ffi::c_int;
 
 use fpbtree_engine::format::{Block, Error};
 use fpbtree_engine::scan::{self, Direction};
-use fpbtree_engine::store::PageStore;
-use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, IndexScanDescData, SnapshotType};
+use fpbtree_engine::store::{PageStore, Pinned};
+use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexScanDescData, SnapshotType};
 
 use super::conditions::Searched;
 use super::parallel::{SharedScan, Turn};
 use super::state::ScanState;
-use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::tid::heap_tid;
 use crate::pg::{ffi, relation};
+use crate::storage::buffers::PgStore;
 use crate::storage::prefetch;
 use crate::storage::tree::tree;
 
@@ -162,11 +162,11 @@ impl<K: Searched> ScanState<K> {
                 return false;
             };
             (self.positioned, self.at) = (true, 0);
-            self.block = self.store.block(pin);
+            self.block = pin.block(&self.store);
             if keeps_pin(scan) {
-                self.pin = pin;
+                self.pin = Some(pin);
             } else {
-                self.store.unpin(pin);
+                pin.unpin(&self.store);
             }
             self.look_for_leaves(scan, self.block, misses != prefetch::misses());
             true
@@ -175,7 +175,7 @@ impl<K: Searched> ScanState<K> {
 
     /// Takes the next page's matches from the tree; the page is pinned. None at the end of the scan.
     #[inline]
-    unsafe fn read_on(&mut self, scan: &IndexScanDescData) -> Option<Buffer> {
+    unsafe fn read_on(&mut self, scan: &IndexScanDescData) -> Option<Pinned<PgStore>> {
         let tree = tree::<K>(&self.store, &self.index, &self.columns);
         let read = self.cursor.read_page(tree, &self.conditions, scan.ignore_killed_tuples, &mut self.matches);
         self.store.expect(read)
@@ -183,7 +183,7 @@ impl<K: Searched> ScanState<K> {
 
     /// Takes the matches of the next page that no process of the parallel scan has read; the page is pinned. None at
     /// the end of the scan. The server never turns such a scan round, nor marks a place in it.
-    unsafe fn read_on_with(&mut self, shared: &SharedScan, scan: &mut IndexScanDescData) -> Option<Buffer> {
+    unsafe fn read_on_with(&mut self, shared: &SharedScan, scan: &mut IndexScanDescData) -> Option<Pinned<PgStore>> {
         // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe {
             match shared.take(&mut self.cursor) {
@@ -208,9 +208,8 @@ impl<K: Searched> ScanState<K> {
             if self.mark.set && self.mark.here {
                 self.keep_marked();
             }
-            if self.pin != INVALID_BUFFER {
-                self.store.unpin(self.pin);
-                self.pin = INVALID_BUFFER;
+            if let Some(pin) = self.pin.take() {
+                pin.unpin(&self.store);
             }
         }
     }
@@ -218,11 +217,14 @@ impl<K: Searched> ScanState<K> {
     #[cold]
     unsafe fn mark_dead(&mut self) {
         let count = core::mem::take(&mut self.killed_count);
-        let kept = self.pin != INVALID_BUFFER;
-        let pin = if kept { self.pin } else { self.store.expect(self.store.pin(self.block)) };
-        scan::kill(&self.store, pin, self.cursor.lsn(), &self.killed[..count]);
-        if !kept {
-            self.store.unpin(pin);
+        let (kept, store) = (self.pin.take(), &self.store);
+        let is_kept = kept.is_some();
+        let pin = kept.unwrap_or_else(|| store.expect(store.pin(self.block)));
+        let pin = scan::kill(store, pin, self.cursor.lsn(), &self.killed[..count]);
+        if is_kept {
+            self.pin = Some(pin);
+        } else {
+            pin.unpin(store);
         }
     }
 }
