@@ -118,7 +118,7 @@ impl UniqueInsert {
 
     /// Looks whether the row of an entry with an equal key is an obstacle. Pages are locked.
     unsafe fn look(&self, tid: Tid) -> (Verdict, Option<Obstacle>) {
-        // SAFETY: the server fills in what it finds.
+        // SAFETY: the table is open; the server fills in what it finds.
         unsafe {
             let mut snapshot = SnapshotData { snapshot_type: SnapshotType::SNAPSHOT_DIRTY, ..Default::default() };
             let (mut tid, mut all_dead) = (heap_tid(tid), false);

@@ -216,7 +216,7 @@ unsafe fn file_end<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields:
     tree.store().expect(tree.tid(most, &mut goes_on))
 }
 
-/// Locks an index against everybody, if that is possible soon.
+/// Locks an index against everybody, if that is possible soon; the caller gives the lock back.
 unsafe fn keep_out_others(rel: Relation) -> bool {
     for _ in 0..LOCK_TRIES {
         // SAFETY: an open index, and this process's own latch.

@@ -72,7 +72,7 @@ pub unsafe fn free<T>(memory: *mut T) {
 /// All-zero bytes are one.
 pub unsafe trait Zeroed {}
 
-// SAFETY: numbers, and words of the server's.
+// SAFETY: a number.
 unsafe impl Zeroed for u8 {}
 // SAFETY: a number.
 unsafe impl Zeroed for u64 {}

@@ -79,7 +79,7 @@ pub unsafe fn page(buffer: Buffer) -> *mut u8 {
 }
 
 /// Asks the hardware for a shared buffer's header and for bytes of the page in it. It need not be pinned.
-pub fn expect_page(buffer: Buffer, bytes: impl IntoIterator<Item = usize>) {
+pub fn prefetch_page(buffer: Buffer, bytes: impl IntoIterator<Item = usize>) {
     // SAFETY: the server's own arrays, of which addresses are made and nothing is read.
     unsafe {
         simd::prefetch(pg_sys::BufferDescriptors.wrapping_add(buffer as usize - 1).cast());
@@ -313,7 +313,8 @@ pub unsafe fn table_index_check_scan(
     }
 }
 
-/// Adds a page to a relation's file; it is pinned, and exclusively locked before anybody else can see it.
+/// Adds a page to a relation's file. On return it is pinned and exclusively locked, which it was before anybody else
+/// could see it. The lock on the relation's extension is held meanwhile.
 ///
 /// # Safety
 /// `rel` is open. May raise.
@@ -345,7 +346,7 @@ pub unsafe fn add_locked_page(rel: Relation) -> Buffer {
 }
 
 /// Adds a page to an unlogged index's init fork: through shared buffers and always logged, so that it exists after a
-/// crash whatever `wal_level` says.
+/// crash whatever `wal_level` says. The page is pinned and exclusively locked only meanwhile.
 ///
 /// # Safety
 /// As `ambuildempty` is called, for an index whose init fork nobody else uses. May raise.

@@ -116,6 +116,7 @@ impl PgStore {
         }
     }
 
+    /// Notes that a page is locked.
     #[inline]
     fn note_locked(&self, pin: Buffer) {
         let count = self.locked_count.get();
@@ -126,6 +127,7 @@ impl PgStore {
         }
     }
 
+    /// Notes that a page is not locked any more.
     #[inline]
     fn note_unlocked(&self, pin: Buffer) {
         let Some(last) = self.locked_count.get().checked_sub(1) else { return };
@@ -135,6 +137,7 @@ impl PgStore {
         }
     }
 
+    /// The pages that are locked.
     fn locked(&self) -> &[Cell<Buffer>] {
         &self.locked[..self.locked_count.get()]
     }
@@ -181,7 +184,7 @@ impl PgStore {
         }
     }
 
-    /// Pins the page the ordinary way and remembers where it is.
+    /// Pins the page the ordinary way and remembers where it is. On return it is pinned and not locked.
     fn read(&self, block: Block) -> Buffer {
         // SAFETY: `rel` is open and has the block.
         let buffer = unsafe { ffi::ReadBuffer(self.rel, block) };
@@ -189,7 +192,8 @@ impl PgStore {
         buffer
     }
 
-    /// A page from the free space map, if it offers one that is really free.
+    /// A page from the free space map, if it offers one that is really free: pinned and exclusively locked. No lock is
+    /// waited for.
     fn recycle(&self) -> Option<Locked<'_, Self, Exclusive>> {
         loop {
             // SAFETY: an open relation.
@@ -202,15 +206,16 @@ impl PgStore {
                 continue;
             }
             let buffer = self.read(block);
-            // SAFETY: pinned above. Whoever holds the lock has a use for the page, so it is not waited for.
-            if unsafe { !ffi::ConditionalLockBuffer(buffer) } {
-                // SAFETY: pinned above, and not locked.
-                unsafe { ffi::ReleaseBuffer(buffer) };
-                continue;
-            }
-            self.note_locked(buffer);
-            // SAFETY: pinned and locked above.
-            let locked = unsafe { Locked::<Self, Exclusive>::new(self, buffer) };
+            // SAFETY: the page is pinned, and given out locked or not at all. Whoever holds the lock has a use for it,
+            // so it is not waited for.
+            let locked = unsafe {
+                if !ffi::ConditionalLockBuffer(buffer) {
+                    ffi::ReleaseBuffer(buffer);
+                    continue;
+                }
+                self.note_locked(buffer);
+                Locked::<Self, Exclusive>::new(self, buffer)
+            };
             if page::reusable(locked.bytes()) && self.is_past(page::deleted_at(locked.bytes())) {
                 return Some(locked);
             }

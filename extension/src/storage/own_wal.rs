@@ -182,7 +182,7 @@ unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
 }
 
 /// How many records before its own a page's first lines are asked for; the node that it is to change, at half of that.
-const FORESEEN: usize = 4;
+const PREFETCHED: usize = 4;
 /// Bytes at a page's front that redo reads: its header and its in-page root, which says where the nodes are.
 const FRONT: usize = 8 * CACHE_LINE;
 
@@ -192,10 +192,10 @@ fn prefetch(record: WalRecord) {
     // SAFETY: the server's queue, which this process alone reads; records stay in it until they are redone.
     unsafe {
         let mut coming = (*(*record.0).record).next;
-        for distance in 1..=FORESEEN {
+        for distance in 1..=PREFETCHED {
             let Some(next) = coming.as_ref() else { return };
             if next.header.xl_rmid == MANAGER && next.max_block_id == 0 {
-                foresee_block(next.header.xl_info, &*next.blocks.as_ptr(), distance > FORESEEN / 2);
+                prefetch_block(next.header.xl_info, &*next.blocks.as_ptr(), distance > PREFETCHED / 2);
             }
             coming = next.next;
         }
@@ -204,12 +204,12 @@ fn prefetch(record: WalRecord) {
 
 /// # Safety
 /// A decoded record's block.
-unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
+unsafe fn prefetch_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
     if block.prefetch_buffer <= INVALID_BUFFER {
         return;
     }
     if is_far {
-        return relation::expect_page(block.prefetch_buffer, (0..FRONT).step_by(CACHE_LINE));
+        return relation::prefetch_page(block.prefetch_buffer, (0..FRONT).step_by(CACHE_LINE));
     }
     if let Some(kind) = RecordKind::of(info >> KIND_SHIFT).filter(|_| block.has_data) {
         // SAFETY: the record is decoded. Shared buffers are memory always; what is in this one is only a hint.
@@ -227,7 +227,7 @@ fn redo_record(record: WalRecord) {
     }
 }
 
-/// An insertion has one page, of which nothing is taken away.
+/// Redoes an insertion, which has one page, of which nothing is taken away. It is pinned and locked only meanwhile.
 fn redo_insertion(record: WalRecord, kind: RecordKind) {
     // SAFETY: the one block of the record, which is redone once.
     unsafe {
@@ -241,6 +241,8 @@ fn redo_insertion(record: WalRecord, kind: RecordKind) {
     }
 }
 
+/// Redoes a change of several pages. All of them are pinned and locked until the last one is redone: first those, by
+/// cleanup locks, that entries are taken from.
 fn redo_parts(record: WalRecord) {
     let mut buffers = [INVALID_BUFFER; MOST_BLOCKS];
     let mut is_done = [false; MOST_BLOCKS];
@@ -278,6 +280,8 @@ fn redo_parts(record: WalRecord) {
     }
 }
 
+/// Redoes the part of a record that is about one page, if that has still to be done. The page stays pinned and locked.
+///
 /// # Safety
 /// The buffer of a block of the record, which is pinned and exclusively locked.
 unsafe fn redo_page(record: WalRecord, id: u8, buffer: Buffer, redo: impl FnOnce(&mut PageBytes) -> bool) {
@@ -292,6 +296,8 @@ unsafe fn redo_page(record: WalRecord, id: u8, buffer: Buffer, redo: impl FnOnce
     }
 }
 
+/// Unlocks and unpins a page.
+///
 /// # Safety
 /// A buffer that is pinned and locked, or none.
 unsafe fn release(buffer: Buffer) {
@@ -311,7 +317,8 @@ fn resolve(record: WalRecord, horizon: Horizon) {
     }
 }
 
-/// Pins and locks a block of a record, and says whether its part has still to be applied.
+/// Pins and exclusively locks a block of a record, waiting for others' pins if it `waits`, and says whether its part
+/// has still to be applied. No buffer where the block is not there any more.
 unsafe fn open(record: WalRecord, id: u8, waits: bool) -> (XLogRedoAction::Type, Buffer) {
     let is_made = u32::from(record.block(id).flags) & pg_sys::BKPBLOCK_WILL_INIT != 0;
     let mode = match (is_made, waits) {

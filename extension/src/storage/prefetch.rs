@@ -25,7 +25,7 @@ pub const MOST_DISTANCE: usize = options::MOST_DISTANCE as usize;
 
 /// Pages found in shared buffers in a row, beyond twice the lookahead, that close it.
 const PATIENCE: usize = 16;
-/// Leaves in a row that were not foreseen, until the foreseen ones are given up.
+/// Leaves in a row that were not asked for, until those that were are given up.
 const MOST_STRAYS: u32 = 8;
 
 /// What became of reads ahead.

@@ -35,7 +35,7 @@ fn slot(index: u32, block: Block) -> *mut Remembered {
     SLOTS.get().cast::<Remembered>().wrapping_add(at)
 }
 
-/// Pins the page where it was seen last, if it is still there. `index` is the relation's number.
+/// Pins the page where it was seen last, if it is still there; it is not locked. `index` is the relation's number.
 ///
 /// # Safety
 /// `rel` is open.

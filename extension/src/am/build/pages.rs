@@ -74,7 +74,8 @@ pub(super) struct Piece {
 // SAFETY: numbers.
 unsafe impl Zeroed for Piece {}
 
-/// Makes the file longer by some blocks, `most` at most. Several processes may do it at the same time.
+/// Makes the file longer by some blocks, `most` at most, which are neither pinned nor locked then. Several processes
+/// may do it at the same time.
 ///
 /// # Safety
 /// The index is being built; nothing is locked. May raise.
@@ -117,7 +118,7 @@ unsafe fn extend(rel: Relation, most: usize) -> Piece {
     }
 }
 
-/// Writes a page that the file has room for.
+/// Writes a page that the file has room for; it is pinned and exclusively locked only meanwhile.
 ///
 /// # Safety
 /// Nobody else uses the page yet. May raise.
@@ -130,7 +131,7 @@ pub(super) unsafe fn put_page(rel: Relation, block: Block, page: &PageBytes) {
     }
 }
 
-/// Fills a locked page and gives it back.
+/// Fills a page that is pinned and exclusively locked, and unlocks and unpins it.
 unsafe fn fill(buffer: Buffer, page: &PageBytes) {
     // SAFETY: pinned and exclusively locked.
     unsafe {

@@ -384,7 +384,7 @@ impl Pages for Upper<'_> {
     }
 }
 
-/// Links a leaf to what is left of it.
+/// Links a leaf to what is left of it; it is pinned and exclusively locked only meanwhile.
 unsafe fn set_left(rel: Relation, block: Block, left: Block) {
     // SAFETY: `rel` is open, the page was written as a leaf, and nobody else uses it.
     unsafe {

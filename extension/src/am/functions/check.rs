@@ -132,7 +132,7 @@ impl<K: Keyed> Checker<'_, K> {
     }
 }
 
-/// Looks one heap row's entry up.
+/// Looks one heap row's entry up. Its leaf is pinned and share-locked until the entry has been compared.
 #[pg_guard]
 unsafe extern "C-unwind" fn find<K: Keyed>(
     rel: Relation,

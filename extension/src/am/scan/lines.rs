@@ -80,7 +80,7 @@ impl<K: Searched> ScanState<K> {
 /// Fetches a page's header, the buffer's own, and a line pointer.
 fn fetch_page(buffer: Buffer, offset: u16) {
     if buffer > INVALID_BUFFER {
-        relation::expect_page(buffer, [0, line_pointer(offset)]);
+        relation::prefetch_page(buffer, [0, line_pointer(offset)]);
     }
 }
 

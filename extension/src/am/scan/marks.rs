@@ -5,7 +5,7 @@ use super::state::ScanState;
 use crate::pg::memory::zeroed_value;
 
 impl<K: Searched> ScanState<K> {
-    /// Copies the page's matches away, for the mark that is in it.
+    /// Copies the page's matches away, for the mark that is in it; the page's pin, if it is kept, becomes the mark's.
     pub(super) unsafe fn keep_marked(&mut self) {
         // SAFETY: the copy lives as long as the state.
         unsafe {
@@ -19,7 +19,7 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
-    /// Forgets the mark.
+    /// Forgets the mark and gives its pin back.
     pub(super) fn unmark(&mut self) {
         if let Some(pin) = self.mark.pin.take() {
             pin.unpin(&self.store);
@@ -27,7 +27,7 @@ impl<K: Searched> ScanState<K> {
         self.mark.set = false;
     }
 
-    /// Goes back to the mark, which stays.
+    /// Goes back to the mark, which stays; a pin of its own becomes the page's.
     pub(super) unsafe fn restore(&mut self) {
         // SAFETY: the scan is ours, and the copy of a mark's matches was made when its page was left.
         unsafe {

@@ -106,6 +106,7 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
+    /// Steps to the next match, in the page or in the next one that has any; `false` at the end.
     #[inline]
     unsafe fn step(&mut self, scan: &mut IndexScanDescData, direction: Direction) -> bool {
         // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked.
@@ -147,7 +148,8 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
-    /// Reads the next page with matches and stands at its first one.
+    /// Reads the next page with matches and stands at its first one. Nothing is locked then; the page is pinned if the
+    /// scan [keeps its pins](keeps_pin).
     pub(super) unsafe fn read_page(&mut self, scan: &mut IndexScanDescData) -> bool {
         // SAFETY: the scan's relations are open, and nothing of them is locked; pins are this scan's own.
         unsafe {
@@ -173,7 +175,8 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
-    /// Takes the next page's matches from the tree; the page is pinned. None at the end of the scan.
+    /// Takes the next page's matches from the tree; the page is pinned then, and not locked. None at the end of the
+    /// scan.
     #[inline]
     unsafe fn read_on(&mut self, scan: &IndexScanDescData) -> Option<Pinned<PgStore>> {
         let tree = tree::<K>(&self.store, &self.index, &self.columns);
@@ -181,8 +184,8 @@ impl<K: Searched> ScanState<K> {
         self.store.expect(read)
     }
 
-    /// Takes the matches of the next page that no process of the parallel scan has read; the page is pinned. None at
-    /// the end of the scan. The server never turns such a scan round, nor marks a place in it.
+    /// Takes the matches of the next page that no process of the parallel scan has read; the page is pinned then, and
+    /// not locked. None at the end of the scan. The server never turns such a scan round, nor marks a place in it.
     unsafe fn read_on_with(&mut self, shared: &SharedScan, scan: &mut IndexScanDescData) -> Option<Pinned<PgStore>> {
         // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe {
@@ -197,7 +200,8 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
-    /// Marks killed entries dead, keeps a marked page's matches, and gives the page's pin back.
+    /// Marks killed entries dead, keeps a marked page's matches, and gives the page's pin back. Nothing is
+    /// pinned then but the mark's page.
     #[inline]
     pub(super) unsafe fn leave_page(&mut self) {
         // SAFETY: the scan's index is open; pins are this scan's own.
@@ -214,6 +218,7 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
+    /// Marks killed entries dead. The page is share-locked meanwhile, and pinned if it is not already.
     #[cold]
     unsafe fn mark_dead(&mut self) {
         let count = core::mem::take(&mut self.killed_count);
