@@ -14,15 +14,15 @@ use crate::pg::per_backend::PerBackend;
 const _: () = assert!(MOST_BLOCKS <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
 
 /// One page's part of a record.
-struct Part {
+struct PagePart {
     whole: bool,
     length: usize,
     delta: [u8; Ranges::DELTA_SIZE],
 }
 
 /// The parts of the record being built: nothing may allocate in a critical section.
-static PARTS: PerBackend<UnsafeCell<[Part; MOST_BLOCKS]>> = PerBackend::new(UnsafeCell::new(
-    [const { Part { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
+static PARTS: PerBackend<UnsafeCell<[PagePart; MOST_BLOCKS]>> = PerBackend::new(UnsafeCell::new(
+    [const { PagePart { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
 ));
 
 /// Notes what a change has written to its `index`-th page.
