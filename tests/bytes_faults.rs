@@ -7,7 +7,7 @@ use common::memory_to_ask;
 use fpbtree_engine::format::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid};
 use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
 use fpbtree_engine::log::{Cell, Change, Decoded, Edit, Ranges};
-use fpbtree_engine::page::{Bytes, Entry, KeySpace, Meta, Page};
+use fpbtree_engine::page::{Bytes, Entry, Keys, Meta, Page};
 use fpbtree_engine::scan::{BytesSelection, Cursor, Direction, Matches};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::{Form, MemoryStore};

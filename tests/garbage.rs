@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, PageBytes};
 use fpbtree_engine::log::{BlockEdits, Change, Decoded, Edit, Ranges, RecordKind};
-use fpbtree_engine::page::{Entry, KeySpace, Links, Meta, Page};
+use fpbtree_engine::page::{Entry, Links, Meta, Page, PageSplits};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::DeadTids;

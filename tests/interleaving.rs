@@ -10,12 +10,12 @@ use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PageBytes, Re
 use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::log::{Change, Horizon};
-use fpbtree_engine::page::{Bytes, Entry, KeySpace, Meta, Page};
+use fpbtree_engine::page::{Bytes, Entry, KeySpace, Keys as _, Meta, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Scannable, Selection, Wanted};
-use fpbtree_engine::store::memory::{MemoryStore, FrameId};
+use fpbtree_engine::store::memory::{FrameId, MemoryStore};
 use fpbtree_engine::store::{
-    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Store, Suspect,
-    Writable,
+    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Store,
+    Suspect, Writable,
 };
 use fpbtree_engine::tree::{DeadTids, InsertOptions, Seek, Tree, Verdict};
 use rand::rngs::StdRng;
@@ -42,13 +42,13 @@ trait Case: Sized {
     type Image: PartialEq + Debug;
 
     fn meta(&self) -> Meta;
-    fn order(&self) -> <Self::Keys as KeySpace>::Order<'_>;
+    fn order(&self) -> <Self::Keys as fpbtree_engine::page::Keys>::Order<'_>;
     /// A row with some key, and the heap TID that goes with this number.
     fn row(&self, random: &mut StdRng, number: u64) -> Self::Row;
     fn rank(&self, row: &Self::Row) -> Self::Rank;
     fn entry(row: &Self::Row) -> Entry<'_, Self::Keys>;
     /// The places before and behind all rows with the key of this one.
-    fn around(&self, row: &Self::Row) -> [<Self::Keys as KeySpace>::OwnedKey; 2];
+    fn around(&self, row: &Self::Row) -> [<Self::Keys as fpbtree_engine::page::Keys>::OwnedKey; 2];
     fn image(&self, entry: &Entry<'_, Self::Keys>) -> Self::Image;
     fn matched(&self, matches: &Matches<Self::Keys>) -> Vec<Self::Image>;
     fn load<'r>(&self, rows: impl Iterator<Item = &'r Self::Row>) -> Vec<PageBytes>
@@ -167,7 +167,7 @@ impl Case for Strings {
         self.taste.meta(self.geometry)
     }
 
-    fn order(&self) -> <Bytes as KeySpace>::Order<'_> {
+    fn order(&self) -> <Bytes as fpbtree_engine::page::Keys>::Order<'_> {
         self.taste.order()
     }
 

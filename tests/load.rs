@@ -9,7 +9,7 @@ use common::*;
 use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PAGE_SIZE, PageBytes, Tid};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::log::Ranges;
-use fpbtree_engine::page::{Entry, KeySpace, Meta, Page, PageMut};
+use fpbtree_engine::page::{Entry, Keys, Meta, Page, PageMut};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::load::{LeafWriter, Loader, PartPages};

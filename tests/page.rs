@@ -10,7 +10,7 @@ use fpbtree_engine::format::{
 };
 use fpbtree_engine::keys::bytes::{OwnedKey, Stored};
 use fpbtree_engine::log::{BlockEdits, Cell, Change, Decoded, Edit, Horizon, Ranges};
-use fpbtree_engine::page::{Bytes, Entry, Joined, KeySpace, Links, Page, Plan, Thrift};
+use fpbtree_engine::page::{Bytes, Entry, Joined, KeySpace, Keys, Links, Page, PageSplits, Plan, Thrift};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;

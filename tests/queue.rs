@@ -5,12 +5,12 @@ mod common;
 use common::bytes::{self, BytesBed, TINY_KEY, Taste, Value};
 use common::*;
 use fpbtree_engine::format::{Block, Geometry, Key, Lane, Tid, is_link};
-use fpbtree_engine::tree::Seek;
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape};
 use fpbtree_engine::log::{Change, Edit};
 use fpbtree_engine::page::{Entry, Page};
 use fpbtree_engine::store::memory::{Form, MemoryStore};
 use fpbtree_engine::store::{Exclusive, Locked, PageStore};
+use fpbtree_engine::tree::Seek;
 use std::collections::BTreeSet;
 
 /// Where new keys come in.
@@ -86,16 +86,16 @@ fn a_branch_folds_from_its_top() {
 #[test]
 fn the_free_end_of_the_file_is_cut_off() {
     let mut bed = Bed::<u32>::new(normal::<u32>(), 3000);
-    let tid = |bed: &Bed<u32>, most| bed.tree().tid(most, &mut |_| true).expect("the pages can be read");
-    let last = |bed: &Bed<u32>| tid(bed, Block::MAX).free();
+    let file_end = |bed: &Bed<u32>, most| bed.tree().file_end(most, &mut |_| true).expect("the pages can be read");
+    let last = |bed: &Bed<u32>| file_end(bed, Block::MAX).free();
     (0..200_000).for_each(|row| bed.insert(key(row.into(), row)));
     let grown = bed.store.block_count();
     assert_eq!(last(&bed), 0);
     bed.vacuum(|tid| tid.block() >= 20);
     let free = last(&bed);
     assert!(free > grown / 2, "{free} of {grown}");
-    assert!((1..=7).contains(&tid(&bed, 7).free()));
-    assert!(bed.tree().tid(grown, &mut |block| block > grown - 5).expect("the pages can be read").free() <= 4);
+    assert!((1..=7).contains(&file_end(&bed, 7).free()));
+    assert!(bed.tree().file_end(grown, &mut |block| block > grown - 5).expect("the pages can be read").free() <= 4);
     bed.cut_off();
     assert_eq!((bed.store.block_count(), last(&bed)), (grown - free, 0));
     bed.check();

@@ -57,7 +57,9 @@ pub fn deleted_at(bytes: &PageBytes) -> u64 {
 pub(crate) fn may_wait((block, held): (Block, &PageBytes), page: &PageBytes) -> bool {
     let low = |page: &PageBytes| Key::new(u128::read(page, at::LOW), Tid::read(page, at::LOW + at::FENCE_TID));
     match held[at::LEVEL].cmp(&page[at::LEVEL]) {
-        Ordering::Equal if Layout::of_page(page).is_some_and(|layout| !layout.kind.is_prefix()) => low(held) < low(page),
+        Ordering::Equal if Layout::of_page(page).is_some_and(|layout| !layout.kind.is_prefix()) => {
+            low(held) < low(page)
+        }
         Ordering::Equal => read_u32(page, at::RIGHT) != block,
         order => order.is_lt(),
     }

@@ -4,7 +4,10 @@
 //! ([`Form::Generic`]). A [`crash`](MemoryStore::crash) makes the store that redo would make of any log position and any
 //! page versions that may have been written by then.
 
-use super::{Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect, Writable};
+use super::{
+    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect,
+    Writable,
+};
 use crate::cache::descents::{Descents, Marks};
 use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tid, at};
 use crate::log::{Change, Decoded, Horizon, Ranges};
@@ -565,12 +568,7 @@ impl Hints for MemoryStore {
         Some(Seen { from: found.from, block, frame: FrameId(block) })
     }
 
-    fn note_leaf<M: LockMode>(
-        &self,
-        leaf: &Locked<'_, Self, M>,
-        marks: Option<Marks>,
-        stale: Option<&Seen<FrameId>>,
-    ) {
+    fn note_leaf<M: LockMode>(&self, leaf: &Locked<'_, Self, M>, marks: Option<Marks>, stale: Option<&Seen<FrameId>>) {
         let Some(descents) = &self.descents else { return };
         let mut descents = descents.lock();
         if descents.learn(leaf.block().into(), marks, stale.map(|stale| stale.from)).is_err() {

@@ -9,7 +9,9 @@ mod pages;
 
 pub use hints::{Hints, Seen};
 pub use observers::{Observers, Search, Suspect};
-pub use pages::{Cleanup, Exclusive, Frames, LockMode, Locked, Mode, PageStore, Pages, Pinned, Shared, Writable, Writing};
+pub use pages::{
+    Cleanup, Exclusive, Frames, LockMode, Locked, Mode, PageStore, Pages, Pinned, Shared, Writable, Writing,
+};
 
 /// All that a tree asks of a store.
 pub trait Store: PageStore + Hints + Observers {}

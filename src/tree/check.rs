@@ -242,11 +242,7 @@ impl<K: KeySpace> Parents<K> {
     }
 
     /// What `look` makes of the next entry of the level.
-    fn next<S: Store, T>(
-        &mut self,
-        tree: &Tree<'_, S, K>,
-        look: impl FnOnce(&Entry<'_, K>) -> T,
-    ) -> Result<Option<T>> {
+    fn next<S: Store, T>(&mut self, tree: &Tree<'_, S, K>, look: impl FnOnce(&Entry<'_, K>) -> T) -> Result<Option<T>> {
         loop {
             let geometry: &Geometry = tree.geometry();
             let page = Page::<K>::open(&self.page, geometry, self.block)?;

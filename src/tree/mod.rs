@@ -21,8 +21,8 @@ pub use unique::Verdict;
 pub use vacuum::VacuumStats;
 
 use crate::format::{Block, Error, Geometry, Position, ROOT, Result, is_link};
-use crate::page::{KeySpace, Page, Side};
 use crate::log::Change;
+use crate::page::{KeySpace, Page, Side};
 use crate::store::{Frames, LockMode, Locked, Pages, Seen, Shared, Store, Writable};
 
 /// An index: pages in a store, laid out by a geometry, of the key space `K`.

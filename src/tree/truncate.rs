@@ -38,8 +38,8 @@ impl FileEnd {
 impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Looks at the file from its end, at so many pages at most, as far as what is in use there can likely be moved; `goes_on` is asked before each. Nothing is locked or pinned
     /// before or after.
-    pub fn tid(&self, most: Block, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<FileEnd> {
-        let mut tid = FileEnd::default();
+    pub fn file_end(&self, most: Block, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<FileEnd> {
+        let mut end = FileEnd::default();
         for block in (ROOT + 1..self.store.block_count()).rev().take(most as usize) {
             if !goes_on(block) {
                 break;
@@ -49,12 +49,12 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             let last = self.page(&locked).ok().filter(|page| !is_free && !is_link(page.right()));
             let left = last.map(|page| page.left());
             locked.release();
-            if !(is_free || left.is_some_and(|left| self.is_whole(left) && tid.keep(block))) {
+            if !(is_free || left.is_some_and(|left| self.is_whole(left) && end.keep(block))) {
                 break;
             }
-            tid.pages += 1;
+            end.pages += 1;
         }
-        Ok(tid)
+        Ok(end)
     }
 
     /// Whether a page, if there is one, has no split to be finished.
@@ -68,11 +68,11 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         is_whole
     }
 
-    /// Moves what is in use in the TID to where that begins, and says how many pages the file needs then. Nobody else is in
+    /// Moves what is in use at the end of the file to where that begins, and says how many pages the file needs then. Nobody else is in
     /// the tree, nor will anybody find what a page that was moved left behind. Nothing is locked or pinned before or after.
-    pub fn pack_file_end(&self, tid: &FileEnd) -> Result<Block> {
-        let mut end = self.store.block_count() - tid.pages;
-        let last = &tid.last[..tid.last_count];
+    pub fn pack_file_end(&self, file_end: &FileEnd) -> Result<Block> {
+        let mut end = self.store.block_count() - file_end.pages;
+        let last = &file_end.last[..file_end.last_count];
         for &block in last.iter().rev() {
             if block != end && !self.move_last(block, end)? {
                 // What lies behind this one has not been moved either.
@@ -84,25 +84,36 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     }
 
     /// Moves the last page of a level to a free one: one atomic change over both, its left neighbour and its parent. `false` if
-    /// these do not lead to it, or have splits to finish, which could take pages of the TID.
+    /// these do not lead to it, or have splits to finish, which could take pages of the end.
     fn move_last(&self, block: Block, to: Block) -> Result<bool> {
+        let page = self.lock::<Shared>(block)?;
+        let left_block = self.page(&page)?.left();
+        page.release();
         let mut target = self.lock(to)?;
+        let mut left = self.lock_sibling(left_block)?;
         let mut from = self.lock(block)?;
-        let is_moved = page::reusable(target.bytes()) && self.relink(&mut from, &mut target)?;
+        let is_moved = page::reusable(target.bytes()) && self.relink(left.as_mut(), &mut from, &mut target)?;
         from.release();
+        if let Some(left) = left {
+            left.release();
+        }
         target.release();
         Ok(is_moved)
     }
 
-    /// Moves the last page of a level to a free one. Both are exclusively locked, and stay so.
-    fn relink(&self, from: &mut Locked<'t, S, Exclusive>, to: &mut Locked<'t, S, Exclusive>) -> Result<bool> {
+    /// Moves the last page of a level, right of `left`, to a free one. All are exclusively locked, and stay so.
+    fn relink(
+        &self,
+        left: Option<&mut Locked<'t, S, Exclusive>>,
+        from: &mut Locked<'t, S, Exclusive>,
+        to: &mut Locked<'t, S, Exclusive>,
+    ) -> Result<bool> {
         let page = self.page(from)?;
         let (block, new_block, level) = (from.block(), to.block(), page.level());
         let mut low = K::FIRST;
         K::set_to_fence(&mut low, page.low());
-        let mut left = self.lock_sibling(page.left())?;
         let leads_here = match &left {
-            None => true,
+            None => !is_link(page.left()),
             Some(left) => {
                 let left = self.page(left)?;
                 !left.is_deleted() && left.right() == block && !left.is_incomplete()
@@ -123,13 +134,10 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             let change = change.edit(Edit::Delete { time }).page().edit(Edit::New(&image)).page();
             let change = change.edit(Edit::SetChild { place: here, child: new_block });
             self.store.note_merge(block, new_block);
-            let left = left.as_mut().map(Locked::writable);
+            let left = left.map(Locked::writable);
             self.commit([left, Some(from.writable()), Some(to.writable()), Some(parent.writable())], &change);
         }
         parent.release();
-        if let Some(left) = left {
-            left.release();
-        }
         Ok(is_moved)
     }
 }

@@ -6,8 +6,8 @@ use fpbtree_engine::keys::bytes::{BytesOrder, BytesShape, CompareValues, KeyBuff
 use fpbtree_engine::keys::digits::{Buffer, Decimal, DecimalClass, DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::page::{Bytes, Entry, LogKind, Meta, Shape};
 use fpbtree_engine::scan::{BytesSelection, Cursor, Cut, Direction, Interval, Matches, compare_cuts};
-use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::Store;
+use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::check::BlockSet;
 use fpbtree_engine::tree::load::Loader;
 use fpbtree_engine::tree::{DeadTids, InsertOptions, Seek, Tree};

@@ -144,9 +144,9 @@ impl<L: Lane> Bed<L> {
 
     /// Cuts off what is free at the end of the file, after what is not has been moved.
     pub fn cut_off(&mut self) {
-        let tid = self.tree().tid(Block::MAX, &mut |_| true).expect("the pages can be read");
-        let end = self.tree().pack_file_end(&tid).expect("the tree is sound");
-        assert!(end >= self.store.block_count() - tid.free());
+        let free = self.tree().file_end(Block::MAX, &mut |_| true).expect("the pages can be read");
+        let end = self.tree().pack_file_end(&free).expect("the tree is sound");
+        assert!(end >= self.store.block_count() - free.free());
         self.store.truncate(end);
     }
 

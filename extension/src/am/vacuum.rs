@@ -213,7 +213,7 @@ unsafe fn file_end<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields:
             !(yields && ffi::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32))
         }
     };
-    tree.store().expect(tree.tid(most, &mut goes_on))
+    tree.store().expect(tree.file_end(most, &mut goes_on))
 }
 
 /// Locks an index against everybody, if that is possible soon; the caller gives the lock back.
