@@ -72,16 +72,15 @@ pub unsafe fn free<T>(memory: *mut T) {
 /// All-zero bytes are one.
 pub unsafe trait Zeroed {}
 
-// SAFETY: a number.
-unsafe impl Zeroed for u8 {}
-// SAFETY: a number.
-unsafe impl Zeroed for u64 {}
-// SAFETY: a number.
-unsafe impl Zeroed for u128 {}
-// SAFETY: a word of the server's.
-unsafe impl Zeroed for Datum {}
-// SAFETY: numbers.
-unsafe impl Zeroed for (u128, u128) {}
+macro_rules! zeroed {
+    ($($type:ty),*) => {$(
+        // SAFETY: numbers, and words of the server's.
+        unsafe impl Zeroed for $type {}
+    )*};
+}
+
+zeroed!(u8, u64, u128, (u128, u128), Datum);
+
 // SAFETY: any bytes are.
 unsafe impl<T> Zeroed for MaybeUninit<T> {}
 

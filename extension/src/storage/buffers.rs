@@ -246,13 +246,14 @@ impl PgStore {
         for (index, buffer) in pages.iter().map(Writable::frame).enumerate() {
             let mut ranges = if is_generic { Ranges::new() } else { Ranges::whole() };
             // SAFETY: the page is pinned and exclusively locked.
-            let page = unsafe { self.bytes_mut(buffer) };
-            change.apply(index, page, &mut ranges);
-            if is_generic {
-                generic_wal::note_part(index, &ranges, page);
+            unsafe {
+                let page = self.bytes_mut(buffer);
+                change.apply(index, page, &mut ranges);
+                if is_generic {
+                    generic_wal::note_part(index, &ranges, page);
+                }
+                ffi::MarkBufferDirty(buffer);
             }
-            // SAFETY: the page is pinned and exclusively locked.
-            unsafe { ffi::MarkBufferDirty(buffer) };
         }
     }
 

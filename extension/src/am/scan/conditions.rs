@@ -12,7 +12,7 @@ unsafe impl<K: Searched> Zeroed for Matches<K> {}
 
 /// What a scan looks for and how it gives values back, for the keys of one kind of index.
 pub(super) trait Searched: Keyed {
-    /// It lives in the scan's state, which does not move, and owns no destructor.
+    /// What is looked for. It lives in the scan's state, which does not move, and owns no destructor.
     type Conditions: Wanted<Self>;
 
     /// Begins, with `conditions` not written yet and `columns` in the state for good.

@@ -18,7 +18,7 @@ pub struct ExactConditions {
     selection: Selection<'static>,
     /// What row comparisons leave of the index.
     lane_bounds: Option<LaneBounds>,
-    /// Whether some condition says more than the selection and the lane_bounds.
+    /// Whether some condition says more than the selection and the lane bounds.
     rechecks: bool,
     /// Where the scan's memory is.
     context: pg_sys::MemoryContext,
@@ -226,7 +226,7 @@ impl ExactConditions {
         }
     }
 
-    /// Narrows the lane_bounds to where a row comparison may hold: as far as its columns are the index's leading ones,
+    /// Narrows the lane bounds to where a row comparison may hold: as far as its columns are the index's leading ones,
     /// in the same direction, it is a comparison of lanes.
     unsafe fn narrow(&mut self, rel: Relation, members: &[ScanKeyData]) {
         let columns = self.shape.columns();
