@@ -37,7 +37,7 @@ pub struct SortKeyFunction {
     collation: u32,
 }
 
-/// Sources remembered at a time.
+/// Functions remembered at a time.
 const REMEMBERED: usize = 32;
 
 /// What a sort support function said of a collation.
@@ -57,7 +57,7 @@ const UNKNOWN: Known = Known {
     is_busy: false,
 };
 
-/// The sources asked for last, and the place of the next one.
+/// The functions asked for last, and the place of the next one.
 static KNOWN: PerBackend<UnsafeCell<([Known; REMEMBERED], usize)>> =
     PerBackend::new(UnsafeCell::new(([UNKNOWN; REMEMBERED], 0)));
 
@@ -119,7 +119,7 @@ unsafe fn sort_key(key_function: SortKeyFunction, value: Datum) -> [u8; LENGTH] 
     }
 }
 
-/// What is known of a source, asked for where nothing is or where an error interrupted the converter.
+/// What is known of a function, asked for where nothing is or where an error interrupted the converter.
 unsafe fn known(key_function: SortKeyFunction) -> &'static mut Known {
     // SAFETY: only this thread uses the table, and nothing below comes back here.
     let (all, next) = unsafe { &mut *KNOWN.get() };
