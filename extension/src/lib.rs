@@ -1,8 +1,8 @@
 //! fpbtree, an index access method for PostgreSQL: the glue between the server and the engine.
 //!
-//! Rules that hold for all of it (I10, I11): callbacks are `#[pg_guard]`; the server's functions on hot paths, and those
-//! that wait, raise or run user code, are called raw ([`server`]), and no frame between such a call and the server owns
-//! a destructor it needs; what lives longer than a frame lives in a memory context.
+//! Rules that hold for all of it (I10, I11): callbacks are `#[pg_guard]`; the server's functions on hot paths, and
+//! those that wait, raise or run user code, are called raw ([`pg::ffi`]), and no frame between such a call and the
+//! server owns a destructor it needs; what lives longer than a frame lives in a memory context.
 
 mod am;
 mod pg;

@@ -1,8 +1,8 @@
 //! What a scan costs that skips, and one whose reads overlap.
 //!
 //! If a leading column has no `=` and a later one has a condition, a scan does not read everything between: it looks
-//! for each value of the leading columns from the root, and reads only what matches. btree's estimate takes it for a scan
-//! of everything, at least before 18.
+//! for each value of the leading columns from the root, and reads only what matches. btree's estimate takes it for a
+//! scan of everything, at least before 18.
 
 use core::slice::from_raw_parts;
 
@@ -79,7 +79,8 @@ pub struct Overlap {
 }
 
 /// What becomes of the estimate of a scan if its reads overlap: a page read ahead costs no less than one read in
-/// sequence. `None` where nothing changes: index and table may be in shared buffers, or the scan is one of many small ones.
+/// sequence. `None` where nothing changes: index and table may be in shared buffers, or the scan is one of many small
+/// ones.
 ///
 /// # Safety
 /// The planner's. May raise.

@@ -1,5 +1,6 @@
 //! What EXPLAIN (ANALYZE) says of reads ahead, from PostgreSQL 18 on: there an extension may add to a node's lines.
 
+use core::cell::Cell;
 use core::ffi::c_char;
 
 use pgrx::pg_guard;
@@ -8,21 +9,18 @@ use pgrx::pg_sys::{
     NodeTag, PlanState,
 };
 
-use crate::am::{functions, scan};
-
-struct Next(core::cell::Cell<pg_sys::explain_per_node_hook_type>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Next {}
+use crate::am::functions::opened;
+use crate::am::scan;
+use crate::pg::per_backend::PerBackend;
 
 /// The hook that was there before ours.
-static NEXT: Next = Next(core::cell::Cell::new(None));
+static NEXT: PerBackend<Cell<pg_sys::explain_per_node_hook_type>> = PerBackend::new(Cell::new(None));
 
 /// Hooks in. Called when the library is loaded, after all that may fail.
 pub fn register() {
     // SAFETY: at library load.
     unsafe {
-        NEXT.0.set(pg_sys::explain_per_node_hook);
+        NEXT.set(pg_sys::explain_per_node_hook);
         pg_sys::explain_per_node_hook = Some(explain);
     }
 }
@@ -37,11 +35,11 @@ unsafe extern "C-unwind" fn explain(
 ) {
     // SAFETY: called by EXPLAIN, with a node of the plan it explains.
     unsafe {
-        if let Some(next) = NEXT.0.get() {
+        if let Some(next) = NEXT.get() {
             next(node, ancestors, relationship, plan_name, state);
         }
         let Some(scan) = scan_of(node).filter(|_| (*state).analyze) else { return };
-        if !functions::is_ours((*scan).indexRelation) {
+        if !opened::is_ours((*scan).indexRelation) {
             return;
         }
         let counts = scan::counts(scan);

@@ -11,7 +11,7 @@ use pgrx::{PgLogLevel, pg_guard};
 use crate::am::cost::{Estimate, Overlap};
 use crate::am::{build, cost, insert, scan, vacuum};
 use crate::pg::{errors, ffi, options};
-use crate::storage::{index, prefetch};
+use crate::storage::{prefetch, tree};
 use crate::values::column::{self, SUPPORT_FUNCTIONS};
 
 /// Support function 5: options of an operator class.
@@ -110,8 +110,8 @@ pub unsafe extern "C-unwind" fn fpbtree_handler(_call: FunctionCallInfo) -> Datu
 /// # Safety
 /// `rel` is an open index of ours.
 unsafe fn tree_height(rel: pg_sys::Relation) -> c_int {
-    // SAFETY: by this function's contract.
-    unsafe { index::levels(rel) - 1 }
+    // SAFETY: `rel` is an open index of ours.
+    unsafe { tree::levels(rel) - 1 }
 }
 
 /// Tells the planner how high the tree is.
@@ -169,12 +169,13 @@ pub fn is_ours(info: &IndexOptInfo) -> bool {
     info.amcostestimate.is_some_and(|estimate| estimate as *const () == amcostestimate as *const ())
 }
 
-/// Checks an operator class: all that btree asks of its own (the messages say "btree"), and that it stores its own type.
+/// Checks an operator class: all that btree asks of its own (the messages say "btree"), and that it stores its own
+/// type.
 #[pg_guard]
 unsafe extern "C-unwind" fn amvalidate(class: Oid) -> bool {
     // SAFETY: called by the server; raises if there is no such class.
     unsafe {
-        let found = column::Class::of(class);
+        let found = column::OperatorClass::of(class);
         if !found.stores_its_input() {
             let message = format_args!("operator class \"{}\" stores another type than it is for", found.name());
             errors::report(PgLogLevel::INFO, ERRCODE_INVALID_OBJECT_DEFINITION, message, None, None);

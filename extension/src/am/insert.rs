@@ -8,9 +8,11 @@ use crate::am::unique::{self, UniqueInsert};
 use crate::pg::options;
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
-use crate::values::keys::{Keyed, tree, with_keys};
+use crate::storage::tree::tree;
+use crate::values::keys::{Keyed, with_keys};
 
-/// The `aminsert` callback. `false` says that uniqueness has to be checked again later, where the server asked for that.
+/// The `aminsert` callback. `false` says that uniqueness has to be checked again later, where the server asked for
+/// that.
 #[pg_guard]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C-unwind" fn aminsert(
@@ -44,7 +46,7 @@ pub unsafe extern "C-unwind" fn aminsert(
 /// Inserts a row's entry.
 ///
 /// # Safety
-/// As [`Keyed::put_row`].
+/// `rel` is the open index, with a value and a null flag for each of its columns; the TID is the row's. May raise.
 // Not inlined: byte strings need a large frame, exact lanes do not.
 #[inline(never)]
 unsafe fn insert<K: Keyed>(
@@ -54,9 +56,9 @@ unsafe fn insert<K: Keyed>(
     (values, nulls, tid): (*const Datum, *const bool, pg_sys::ItemPointer),
     options: InsertOptions,
 ) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open, and the server gives a value and a null flag for each of its columns.
     unsafe {
-        let columns = K::columns(rel);
+        let columns = Index::columns::<K>(rel);
         let mut row = K::new_row();
         K::put_row(&columns, rel, values, nulls, tid, &mut row);
         store.expect(tree::<K>(store, index, &columns).insert_entry(&K::entry(&row), options));

@@ -1,10 +1,10 @@
 //! What the planner does for btree's operator families alone, it does for their copies too.
 //!
-//! Boolean conditions (15), `LIKE` and `^@` with the pattern classes, and proofs of uniqueness (15 to 17) are tried only
-//! where an index column's family is one of btree's. Our families are copies of those, so the planner may as well see
-//! the original: in its own description of the index, nowhere else. The executor looks a condition's operator up in the
-//! index's real family, where it means the same because the copy has it, which is checked here. Row comparisons (18)
-//! are tried with btree's own indexes alone.
+//! Boolean conditions (15), `LIKE` and `^@` with the pattern classes, and proofs of uniqueness (15 to 17) are tried
+//! only where an index column's family is one of btree's. Our families are copies of those, so the planner may as well
+//! see the original: in its own description of the index, nowhere else. The executor looks a condition's operator up in
+//! the index's real family, where it means the same because the copy has it, which is checked here. Row comparisons
+//! (18) are tried with btree's own indexes alone.
 //!
 //! A copy may lack what users have added to the original since it was made. That is about two types, and matters to
 //! queries that compare values of both: they are shown the copy.
@@ -18,22 +18,17 @@ use pgrx::pg_sys::{self, Datum, IndexOptInfo, Node, Oid, PlannerInfo, Query, Rel
 
 use crate::am::handler;
 use crate::pg::ffi;
-
-/// A variable of the one thread that the server runs.
-struct Local<T>(T);
-
-// SAFETY: the server runs one thread.
-unsafe impl<T> Sync for Local<T> {}
+use crate::pg::per_backend::PerBackend;
 
 /// The hook that was there before.
-static PREVIOUS: Local<Cell<get_relation_info_hook_type>> = Local(Cell::new(None));
+static PREVIOUS: PerBackend<Cell<get_relation_info_hook_type>> = PerBackend::new(Cell::new(None));
 
-/// Installs the hook. Called when the library is loaded, after all that may fail; opening the first index is early enough, because the
-/// planner calls the hook after that.
+/// Installs the hook. Called when the library is loaded, after all that may fail; opening the first index is early
+/// enough, because the planner calls the hook after that.
 pub fn register() {
     // SAFETY: at library load, where hooks are installed and callbacks registered.
     unsafe {
-        PREVIOUS.0.set(pg_sys::get_relation_info_hook);
+        PREVIOUS.set(pg_sys::get_relation_info_hook);
         pg_sys::get_relation_info_hook = Some(describe_indexes);
         for cache in [AMOPSTRATEGY, AMPROCNUM] {
             ffi::CacheRegisterSyscacheCallback(cache as _, Some(forget), Datum::null());
@@ -46,7 +41,7 @@ pub fn register() {
 unsafe extern "C-unwind" fn describe_indexes(root: *mut PlannerInfo, table: Oid, inherits: bool, rel: *mut RelOptInfo) {
     // SAFETY: called by the planner; its lists hold what their names say.
     unsafe {
-        if let Some(previous) = PREVIOUS.0.get() {
+        if let Some(previous) = PREVIOUS.get() {
             previous(root, table, inherits, rel);
         }
         let Some(indexes) = (*rel).indexlist.as_ref() else { return };
@@ -60,9 +55,9 @@ unsafe extern "C-unwind" fn describe_indexes(root: *mut PlannerInfo, table: Oid,
     }
 }
 
-/// Puts btree's families in place of copies that have all the query needs, and, where all have, btree itself, because the
-/// planner makes index conditions of row comparisons for no other method. The executors before 18 take them for no other
-/// method either.
+/// Puts btree's families in place of copies that have all the query needs, and, where all have, btree itself, because
+/// the planner makes index conditions of row comparisons for no other method. The executors before 18 take them for no
+/// other method either.
 unsafe fn show_originals(index: &mut IndexOptInfo, compared: &mut impl FnMut() -> Compared) {
     let mut all = true;
     for column in 0..index.nkeycolumns as usize {
@@ -171,38 +166,39 @@ unsafe extern "C-unwind" fn note_types(node: *mut Node, context: *mut c_void) ->
 
 /// A list's elements.
 unsafe fn elements<'l>(list: *mut pg_sys::List) -> &'l [pg_sys::ListCell] {
-    // SAFETY: null, which is the empty list, or the server's list, by the caller's contract.
+    // SAFETY: null, which is the empty list, or a list of the server's.
     unsafe { list.as_ref().map_or(&[], |list| core::slice::from_raw_parts(list.elements, list.length as usize)) }
 }
 
 /// What was found out about a family and its original.
 #[derive(Clone, Copy)]
-struct Verdict {
+struct CopyCheck {
     generation: u64,
     copy: Oid,
     original: Oid,
     complete: bool,
 }
 
-/// The verdicts given last, each in the slot its families hash to. One holds while the catalogs stay as they were.
-struct Verdicts {
+/// What was found out last, each in the slot its families hash to. It holds while the catalogs stay as they were.
+struct CopyChecks {
     generation: Cell<u64>,
-    slots: [Cell<Verdict>; 64],
+    slots: [Cell<CopyCheck>; 64],
 }
 
-const NONE: Verdict = Verdict { generation: 0, copy: Oid::INVALID, original: Oid::INVALID, complete: false };
-static VERDICTS: Local<Verdicts> = Local(Verdicts { generation: Cell::new(1), slots: [const { Cell::new(NONE) }; 64] });
+const NONE: CopyCheck = CopyCheck { generation: 0, copy: Oid::INVALID, original: Oid::INVALID, complete: false };
+static COPY_CHECKS: PerBackend<CopyChecks> =
+    PerBackend::new(CopyChecks { generation: Cell::new(1), slots: [const { Cell::new(NONE) }; 64] });
 
 /// Called by the server when a family may have changed.
 unsafe extern "C-unwind" fn forget(_arg: Datum, _cache: core::ffi::c_int, _hash: u32) {
-    VERDICTS.0.generation.update(|generation| generation + 1);
+    COPY_CHECKS.generation.update(|generation| generation + 1);
 }
 
 /// Whether `copy` has every member of `original`.
 unsafe fn mirrors(copy: Oid, original: Oid) -> bool {
-    let Verdicts { generation, slots } = &VERDICTS.0;
+    let CopyChecks { generation, slots } = &*COPY_CHECKS;
     let slot = &slots[(copy.to_u32() ^ original.to_u32()) as usize % slots.len()];
-    // Taken before looking: a change that arrives meanwhile makes this verdict an old one.
+    // Taken before looking: a change that arrives meanwhile makes what is found out here old.
     let generation = generation.get();
     let known = slot.get();
     if (known.generation, known.copy, known.original) == (generation, copy, original) {
@@ -210,7 +206,7 @@ unsafe fn mirrors(copy: Oid, original: Oid) -> bool {
     }
     // SAFETY: catalog lookups.
     let complete = unsafe { has_all(copy, original, |_, _| true) };
-    slot.set(Verdict { generation, copy, original, complete });
+    slot.set(CopyCheck { generation, copy, original, complete });
     complete
 }
 
@@ -237,7 +233,7 @@ unsafe fn has_all(copy: Oid, original: Oid, wanted: impl Fn(Oid, Oid) -> bool) -
 /// The cache is of a catalog whose rows are `Row`s.
 unsafe fn all_members<Row>(cache: core::ffi::c_int, family: Oid, test: impl Fn(&Row) -> bool) -> bool {
     let none = Datum::null();
-    // SAFETY: by this function's contract; the rows are held until the list is released.
+    // SAFETY: the cache's rows are `Row`s, and are held until the list is released.
     unsafe {
         let list = ffi::SearchSysCacheList(cache, 1, Datum::from(family), none, none);
         let members = (*list).members.as_slice((*list).n_members as usize);

@@ -11,10 +11,12 @@ use pgrx::pg_sys::{
 };
 
 use crate::pg::errors::Name;
+use crate::pg::tid::heap_tid;
 use crate::pg::{errors, ffi};
 use crate::storage::buffers::PgStore;
-use crate::storage::index::{Index, heap_tid};
-use crate::values::keys::{Keyed, tree};
+use crate::storage::index::Index;
+use crate::storage::tree::tree;
+use crate::values::keys::Keyed;
 use crate::values::tuple::Tuple;
 
 /// `InvalidTransactionId`.
@@ -48,7 +50,7 @@ enum Obstacle {
 /// # Safety
 /// `rel` is an open index, `nulls` has an element for each column.
 pub unsafe fn is_checked(rel: Relation, nulls: *const bool) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open, and there is a null flag for each column.
     unsafe {
         let index = &*(*rel).rd_index;
         index.indnullsnotdistinct || (0..index.indnkeyatts as usize).all(|c| !*nulls.add(c))
@@ -70,9 +72,9 @@ impl UniqueInsert {
         check: IndexUniqueCheck::Type,
         options: InsertOptions,
     ) -> bool {
-        // SAFETY: by this function's contract.
+        // SAFETY: `aminsert` is given an open index and table, and a value and a null flag for each column.
         unsafe {
-            let columns = K::columns(self.rel);
+            let columns = Index::columns::<K>(self.rel);
             let mut row = K::new_row();
             K::put_row(&columns, self.rel, self.values, self.nulls, &self.tid, &mut row);
             let (mut low, mut high) = (K::fresh(), K::fresh());
@@ -116,10 +118,9 @@ impl UniqueInsert {
 
     /// Looks whether the row of an entry with an equal key is an obstacle. Pages are locked.
     unsafe fn look(&self, tid: Tid) -> (Verdict, Option<Obstacle>) {
-        // SAFETY: all-zero bytes are a snapshot; the server fills in what it finds.
+        // SAFETY: the table is open; the server fills in what it finds.
         unsafe {
-            let mut snapshot: SnapshotData = core::mem::zeroed();
-            snapshot.snapshot_type = SnapshotType::SNAPSHOT_DIRTY;
+            let mut snapshot = SnapshotData { snapshot_type: SnapshotType::SNAPSHOT_DIRTY, ..Default::default() };
             let (mut tid, mut all_dead) = (heap_tid(tid), false);
             if !ffi::table_index_fetch_tuple_check(self.heap, &mut tid, &mut snapshot, &mut all_dead) {
                 return (if all_dead { Verdict::Dead } else { Verdict::Pass }, None);
@@ -130,7 +131,7 @@ impl UniqueInsert {
                 return (Verdict::Stop, Some(Obstacle::Transaction { id: waits_for, speculative }));
             }
             // The new row itself may be dead meanwhile: this may be a concurrent build that adds a row it scanned.
-            let (mut own, mut snapshot) = (self.tid, core::mem::zeroed::<SnapshotData>());
+            let (mut own, mut snapshot) = (self.tid, SnapshotData::default());
             snapshot.snapshot_type = SnapshotType::SNAPSHOT_SELF;
             if !ffi::table_index_fetch_tuple_check(self.heap, &mut own, &mut snapshot, core::ptr::null_mut()) {
                 return (Verdict::Pass, None);
@@ -213,7 +214,7 @@ impl<K: Keyed> Watch<K> {
         let order = K::order(columns);
         let equal = self.any && K::compare_entry(K::borrow(&self.beyond, order), entry).is_gt();
         self.any = K::beyond(columns, entry, &mut self.beyond).is_some();
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open, and there is a null flag for each column.
         equal && unsafe { with_values(rel, columns, entry, |_, nulls| is_checked(rel, nulls)) }
     }
 }
@@ -225,7 +226,7 @@ unsafe fn with_values<K: Keyed, T>(
     entry: &Entry<'_, K>,
     use_values: impl FnOnce(*const Datum, *const bool) -> T,
 ) -> T {
-    // SAFETY: by the caller's contract; the arrays have room for every column an index can have.
+    // SAFETY: `rel` is open, and the arrays have room for every column an index can have.
     unsafe {
         let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
         let mut nulls = [true; pg_sys::INDEX_MAX_KEYS as usize];
@@ -245,7 +246,7 @@ unsafe fn with_values<K: Keyed, T>(
 /// `rel` and `heap` are the open index and table.
 #[cold]
 pub unsafe fn refuse_build<K: Keyed>(rel: Relation, heap: Relation, columns: &K::Columns, entry: &Entry<'_, K>) -> ! {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` and `heap` are open.
     unsafe {
         with_values(rel, columns, entry, |values, nulls| -> () { refuse_values(rel, heap, values, nulls) });
     }
@@ -254,7 +255,7 @@ pub unsafe fn refuse_build<K: Keyed>(rel: Relation, heap: Relation, columns: &K:
 
 #[cold]
 unsafe fn refuse_values(rel: Relation, heap: Relation, values: *const Datum, nulls: *const bool) -> ! {
-    // SAFETY: by the caller's contract.
+    // SAFETY: both relations are open, and there is a value and a null flag for each column.
     unsafe {
         let key = ffi::BuildIndexValueDescription(rel, values, nulls);
         let detail = if key.is_null() { c"Duplicate keys exist.".as_ptr() } else { detail_of(key, "is duplicated.") };

@@ -12,23 +12,26 @@ use pgrx::pg_sys::{self, IndexBulkDeleteCallback, IndexBulkDeleteResult, IndexVa
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_guard};
 
 use crate::pg::errors::Name;
-use crate::pg::memory::{allocate, free, free_array, zeroed_array};
+use crate::pg::memory::{free, free_array, zeroed_value, zeroed_values};
+use crate::pg::tid::heap_tid;
 use crate::pg::{errors, ffi, relation};
 use crate::storage::buffers::PgStore;
-use crate::storage::index::{Index, heap_tid};
+use crate::storage::index::Index;
 use crate::storage::own_wal;
-use crate::storage::prefetch::{self, Counts, LeavesAhead};
-use crate::values::keys::{Keyed, tree, with_keys};
+use crate::storage::prefetch::{self, LeavesAhead, PrefetchCounts};
+use crate::storage::tree::tree;
+use crate::values::keys::with_keys;
 
 /// Words of memory in which rows are asked about at a time: for each block of the index, and at most (2 MB).
 const WORDS_A_BLOCK: usize = 1024;
 const MOST_WORDS: usize = 1 << 18;
 
-/// So many free pages at the end of the file are left there, and so small a part of it: what the server leaves of tables.
-const MOST_TAIL_LEFT: Block = 1000;
+/// So many free pages at the end of the file are left there, and so small a part of it: what the server leaves of
+/// tables.
+const MOST_PAGES_LEFT: Block = 1000;
 const LEAST_PART_CUT: Block = 16;
 /// Pages asked for ahead there.
-const TAIL_AHEAD: Block = 32;
+const PAGES_AHEAD: Block = 32;
 /// How often the lock is asked for, and milliseconds between: a fifth of the time that a table is worth.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: i64 = 50;
@@ -50,7 +53,7 @@ pub unsafe extern "C-unwind" fn ambulkdelete(
         let Some(is_dead) = callback else { return stats };
         let mut dead = |tid: Tid| is_dead(&mut heap_tid(tid), state);
         with_keys!(index.kind, K => {
-            let columns = K::columns(rel);
+            let columns = Index::columns::<K>(rel);
             pass(rel, tree::<K>(&store, &index, &columns), &mut dead, &mut *stats);
         });
         ffi::IndexFreeSpaceMapVacuum(rel);
@@ -67,19 +70,19 @@ unsafe fn pass<K: KeySpace>(
 ) {
     let store = tree.store();
     let blocks = store.block_count();
-    // SAFETY: zero words are an empty set; freed below, or with the memory context after an error.
+    // SAFETY: freed below, or with the memory context after an error.
     unsafe {
-        let words = zeroed_array::<u64>(BlockSet::words(blocks));
+        let words = zeroed_values(pg_sys::CurrentMemoryContext, BlockSet::words(blocks));
         let mut met = BlockSet::new(words);
-        let leaves: *mut LeavesAhead<K> = allocate(pg_sys::CurrentMemoryContext, 1, true);
-        LeavesAhead::begin(leaves, prefetch::distance(rel, prefetch::tablespace(rel), true));
-        let (mut counts, mut misses) = (Counts::default(), prefetch::misses());
-        let rows = zeroed_array::<u64>((blocks as usize * WORDS_A_BLOCK).min(MOST_WORDS));
+        let leaves: &mut LeavesAhead<K> = zeroed_value(pg_sys::CurrentMemoryContext);
+        leaves.begin(prefetch::distance(rel, prefetch::tablespace(rel), true));
+        let (mut counts, mut misses) = (PrefetchCounts::default(), prefetch::misses());
+        let rows = zeroed_values(pg_sys::CurrentMemoryContext, (blocks as usize * WORDS_A_BLOCK).min(MOST_WORDS));
         let mut ahead = |block, _, place: &K::OwnedKey| {
             ffi::delay_vacuum();
             let missed = core::mem::replace(&mut misses, prefetch::misses()) != misses;
             let forward = Direction::Forward;
-            (*leaves).visit(block, missed, tree, &Everything, forward, place, rel, &mut counts);
+            leaves.visit(block, missed, tree, &Everything, forward, place, rel, &mut counts);
             misses = prefetch::misses();
         };
         let mut visit = |block| {
@@ -91,9 +94,9 @@ unsafe fn pass<K: KeySpace>(
         };
         let done = store.expect(tree.vacuum(&mut DeadTids::new(rows), is_dead, &mut ahead, &mut visit));
         free_array(rows);
-        (*leaves).close(&mut counts);
+        leaves.close(&mut counts);
         counts.add_to_session((*rel).rd_id);
-        free(leaves);
+        free(&raw mut *leaves);
         store.expect(tree.visit_inner_pages(&mut |block| {
             met.add(block);
         }));
@@ -124,8 +127,8 @@ unsafe fn free_pages<K: KeySpace>(tree: Tree<'_, PgStore, K>, met: &BlockSet<'_>
     free
 }
 
-/// The `amvacuumcleanup` callback: deleted pages were given to the free space map at once, and those at the end of the file
-/// are given back to the system now.
+/// The `amvacuumcleanup` callback: deleted pages were given to the free space map at once, and those at the end of the
+/// file are given back to the system now.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amvacuumcleanup(
     info: *mut IndexVacuumInfo,
@@ -156,18 +159,18 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
     }
 }
 
-/// Gives free pages at the end of the file back to the system, where they are worth keeping everybody out of the index for a
-/// moment, and nobody is in there (the server's `lazy_truncate_heap`). Nothing leads to them but hints, and those go by where
-/// the file ends. How many there were.
+/// Gives free pages at the end of the file back to the system, where they are worth keeping everybody out of the index
+/// for a moment, and nobody is in there (the server's `lazy_truncate_heap`). Nothing leads to them but hints, and those
+/// go by where the file ends. How many there were.
 unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
     let rel = info.index;
     // SAFETY: an open index of ours that VACUUM has locked; the lock is given back, or by the server after an error.
     unsafe {
         let index = Index::of(rel);
         with_keys!(index.kind, K => {
-            let columns = K::columns(rel);
+            let columns = Index::columns::<K>(rel);
             let store = PgStore::for_changes(rel, &index);
-            let worth = MOST_TAIL_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
+            let worth = MOST_PAGES_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
             let enough = worth + FileEnd::MOST_KEPT as Block;
             let is_worth = || file_end(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
             let may_cut = relation::may_truncate(rel) && own_wal::can_write(index.log);
@@ -177,9 +180,9 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
             // Others may have been in there since.
             let store = PgStore::for_changes(rel, &index);
             let tree = tree::<K>(&store, &index, &columns);
-            let free = file_end(tree, Block::MAX, true);
+            let file_end = file_end(tree, Block::MAX, true);
             let blocks = store.block_count();
-            let end = store.expect(tree.pack_file_end(&free));
+            let end = store.expect(tree.pack_file_end(&file_end));
             if end < blocks {
                 ffi::RelationTruncate(rel, end);
             }
@@ -195,24 +198,25 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
     }
 }
 
-/// Looks at the file from its end, at so many pages at most; at fewer, if it `yields`, as soon as anybody waits for the index.
+/// Looks at the file from its end, at so many pages at most; at fewer, if it `yields`, as soon as anybody waits for the
+/// index.
 unsafe fn file_end<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileEnd {
     let rel = tree.store().relation();
     let mut goes_on = |block: Block| {
-        if !block.is_multiple_of(TAIL_AHEAD) {
+        if !block.is_multiple_of(PAGES_AHEAD) {
             return true;
         }
         errors::check_for_interrupts();
         // SAFETY: an open index of ours, which is locked.
         unsafe {
-            (block.saturating_sub(TAIL_AHEAD)..block).for_each(|block| _ = prefetch::prefetch(rel, block));
+            (block.saturating_sub(PAGES_AHEAD)..block).for_each(|block| _ = prefetch::prefetch(rel, block));
             !(yields && ffi::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32))
         }
     };
     tree.store().expect(tree.file_end(most, &mut goes_on))
 }
 
-/// Locks an index against everybody, if that is possible soon.
+/// Locks an index against everybody, if that is possible soon; the caller gives the lock back.
 unsafe fn keep_out_others(rel: Relation) -> bool {
     for _ in 0..LOCK_TRIES {
         // SAFETY: an open index, and this process's own latch.
@@ -227,6 +231,10 @@ unsafe fn keep_out_others(rel: Relation) -> bool {
 }
 
 unsafe fn new_stats() -> *mut IndexBulkDeleteResult {
-    // SAFETY: all-zero bytes are a result; it belongs to VACUUM's memory context.
-    unsafe { ffi::palloc0(size_of::<IndexBulkDeleteResult>()).cast() }
+    // SAFETY: new memory of the right size; it belongs to VACUUM's memory context.
+    unsafe {
+        let stats: *mut IndexBulkDeleteResult = ffi::palloc(size_of::<IndexBulkDeleteResult>()).cast();
+        stats.write(IndexBulkDeleteResult::default());
+        stats
+    }
 }

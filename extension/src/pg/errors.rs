@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
 
+use fpbtree_engine::format::Error;
 use pgrx::pg_sys::{self, Relation};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
@@ -92,6 +93,26 @@ pub fn raise(
     unreachable!("an error was raised and returned")
 }
 
+/// Raises an error of the engine's about an index.
+#[cold]
+pub fn raise_engine(rel: Relation, error: Error) -> ! {
+    let name = Name(rel);
+    match error {
+        Error::Corrupt { block, what } => raise(
+            PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
+            format_args!("index \"{name}\" block {block}: {what}"),
+            None,
+            Some(format_args!("Please REINDEX it.")),
+        ),
+        Error::UnknownFormat { block, format } => raise(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format_args!("index \"{name}\" block {block} has format {format}, which this version does not know"),
+            None,
+            Some(format_args!("Install the fpbtree version that wrote the index, or REINDEX it.")),
+        ),
+    }
+}
+
 /// Raises an error about an index of a table, named as its constraint. `detail` is the server's text, or null.
 ///
 /// # Safety
@@ -105,7 +126,7 @@ pub unsafe fn raise_constraint(
     index: Relation,
 ) -> ! {
     let message = Text::new(message);
-    // SAFETY: by this function's contract.
+    // SAFETY: both relations are open, and the texts are C strings.
     unsafe {
         let detail = if detail.is_null() { None } else { Some(CStr::from_ptr(detail)) };
         let name = CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr());

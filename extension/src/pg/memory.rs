@@ -1,8 +1,9 @@
 //! Memory in the server's contexts, aligned to cache lines: the server aligns to 8 bytes, a `u128` wants 16.
 
 use core::ffi::{CStr, c_int};
+use core::mem::MaybeUninit;
 
-use pgrx::pg_sys::{self, MemoryContext};
+use pgrx::pg_sys::{self, Datum, MemoryContext};
 
 use crate::pg::ffi;
 
@@ -16,11 +17,11 @@ const EXTRA: usize = ALIGN + size_of::<usize>();
 /// # Safety
 /// As every allocation of the server: gone with the context. May raise when out of memory.
 pub unsafe fn allocate<T>(context: MemoryContext, count: usize, zeroed: bool) -> *mut T {
-    // SAFETY: by this function's contract.
+    // SAFETY: nobody uses the memory longer than the context lives.
     unsafe { allocate_flagged(context, count, if zeroed { pg_sys::MCXT_ALLOC_ZERO } else { 0 }) }
 }
 
-/// The same with the server's flags; null if those say so and there is no memory.
+/// Room for `count` values, as the server's flags say; null if they allow that and there is no memory.
 unsafe fn allocate_flagged<T>(context: MemoryContext, count: usize, flags: u32) -> *mut T {
     const { assert!(align_of::<T>() <= ALIGN) };
     // Huge, because the number of an index's pages and entries is not bounded by 1 GB of memory.
@@ -42,7 +43,7 @@ unsafe fn allocate_flagged<T>(context: MemoryContext, count: usize, flags: u32) 
 /// # Safety
 /// `parent` outlives it. May raise when out of memory.
 pub unsafe fn child_context(parent: MemoryContext, name: &'static CStr) -> MemoryContext {
-    // SAFETY: by this function's contract.
+    // SAFETY: the parent outlives the new context.
     unsafe {
         ffi::AllocSetContextCreateInternal(
             parent,
@@ -65,11 +66,47 @@ pub unsafe fn free<T>(memory: *mut T) {
     }
 }
 
+/// Types for which all-zero bytes are a value.
+///
+/// # Safety
+/// All-zero bytes are one.
+pub unsafe trait Zeroed {}
+
+macro_rules! zeroed {
+    ($($type:ty),*) => {$(
+        // SAFETY: numbers, and words of the server's.
+        unsafe impl Zeroed for $type {}
+    )*};
+}
+
+zeroed!(u8, u64, u128, (u128, u128), Datum);
+
+// SAFETY: any bytes are.
+unsafe impl<T> Zeroed for MaybeUninit<T> {}
+
+/// A zeroed value.
+///
+/// # Safety
+/// It is not used longer than the context lives. May raise when out of memory.
+pub unsafe fn zeroed_value<T: Zeroed>(context: MemoryContext) -> &'static mut T {
+    // SAFETY: new memory of the right size and alignment.
+    unsafe { &mut *allocate(context, 1, true) }
+}
+
+/// A zeroed array.
+///
+/// # Safety
+/// It is not used longer than the context lives. May raise when out of memory.
+pub unsafe fn zeroed_values<T: Zeroed>(context: MemoryContext, count: usize) -> &'static mut [T] {
+    // SAFETY: new memory of the right size and alignment.
+    unsafe { core::slice::from_raw_parts_mut(allocate(context, count, true), count) }
+}
+
 /// A zeroed array, or none if there is no memory for it.
 ///
 /// # Safety
-/// All-zero bytes are a `T`, and the array is not used longer than the context lives.
-pub unsafe fn try_zeroed_array<T>(context: MemoryContext, count: usize) -> Option<&'static mut [T]> {
+/// It is not used longer than the context lives.
+pub unsafe fn try_zeroed_values<T: Zeroed>(context: MemoryContext, count: usize) -> Option<&'static mut [T]> {
     // SAFETY: new memory of the right size and alignment, if any.
     unsafe {
         let array: *mut T = allocate_flagged(context, count, pg_sys::MCXT_ALLOC_ZERO | pg_sys::MCXT_ALLOC_NO_OOM);
@@ -77,7 +114,7 @@ pub unsafe fn try_zeroed_array<T>(context: MemoryContext, count: usize) -> Optio
     }
 }
 
-/// A zeroed array in the current memory context.
+/// A zeroed array in the current memory context, of a type that is not known to be [`Zeroed`].
 ///
 /// # Safety
 /// All-zero bytes are a `T`, and the array is not used longer than the context lives. May raise when out of memory.
@@ -86,7 +123,7 @@ pub unsafe fn zeroed_array<T>(count: usize) -> &'static mut [T] {
     unsafe { core::slice::from_raw_parts_mut(allocate(pg_sys::CurrentMemoryContext, count, true), count) }
 }
 
-/// Frees what [`zeroed_array`] gave.
+/// Frees what [`zeroed_values`] gave, or another array of [`allocate`].
 ///
 /// # Safety
 /// Nothing uses it any more.

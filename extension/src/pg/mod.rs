@@ -4,5 +4,7 @@ pub mod errors;
 pub mod ffi;
 pub mod memory;
 pub mod options;
+pub mod per_backend;
 pub mod relation;
 pub mod reserve;
+pub mod tid;

@@ -1,5 +1,6 @@
 //! Storage parameters, `CREATE INDEX … WITH (fillfactor = …)`, and settings, `SET fpbtree.prefetch = …`.
 
+use core::cell::Cell;
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -8,13 +9,16 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Relation};
 
+use crate::pg::per_backend::PerBackend;
+
 /// How full the build packs pages, in percent, where nothing else is said.
 pub const DEFAULT_FILLFACTOR: i32 = 90;
 const LEAST_FILLFACTOR: i32 = 10;
 
 /// A distance that leaves it to the tablespace.
 const OF_TABLESPACE: i32 = -1;
-const MOST_DISTANCE: i32 = crate::storage::prefetch::MOST_DISTANCE as i32;
+/// Most pages asked for and not come to yet.
+pub const MOST_DISTANCE: i32 = 1000;
 
 /// Memory for remembering where leaves are, in kB: enough for the indexes of a billion rows' keys of 4 bytes.
 const DEFAULT_DESCENT_CACHE: i32 = 32 << 10;
@@ -63,22 +67,17 @@ struct Options {
     deduplicate_items: bool,
 }
 
-struct Kind(core::cell::Cell<pg_sys::relopt_kind::Type>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Kind {}
-
 /// What the server calls our set of parameters.
-static KIND: Kind = Kind(core::cell::Cell::new(0));
+static KIND: PerBackend<Cell<pg_sys::relopt_kind::Type>> = PerBackend::new(Cell::new(0));
 
 /// Registers parameters and settings. Called when the library is loaded.
 pub fn register() {
     register_settings();
     // SAFETY: at library load, as the server's own example (contrib/bloom) does.
     unsafe {
-        KIND.0.set(pg_sys::add_reloption_kind());
+        KIND.set(pg_sys::add_reloption_kind());
         pg_sys::add_int_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"fillfactor".as_ptr(),
             c"Packs fpbtree index pages only to this percentage".as_ptr(),
             DEFAULT_FILLFACTOR,
@@ -87,14 +86,14 @@ pub fn register() {
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
         pg_sys::add_bool_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"prefetch".as_ptr(),
             c"Lets scans of the index ask for pages ahead".as_ptr(),
             true,
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
         pg_sys::add_int_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"prefetch_distance".as_ptr(),
             c"How many pages scans of the index ask for ahead; -1 leaves it to the tablespace".as_ptr(),
             OF_TABLESPACE,
@@ -103,7 +102,7 @@ pub fn register() {
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
         pg_sys::add_bool_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"hot_cache".as_ptr(),
             c"Lets the rows of the index's hot keys be kept in shared memory".as_ptr(),
             true,
@@ -111,7 +110,7 @@ pub fn register() {
         );
         // So that statements made for btree can be run. Nothing is said of it: there may be thousands in a dump.
         pg_sys::add_bool_reloption(
-            KIND.0.get(),
+            KIND.get(),
             c"deduplicate_items".as_ptr(),
             c"Has no effect: accepted because btree has it".as_ptr(),
             true,
@@ -198,8 +197,7 @@ fn register_settings() {
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> *mut pg_sys::bytea {
     let element = |name: &'static CStr, kind, offset: usize| {
-        // SAFETY: all bytes of this type may be zero.
-        let mut element: pg_sys::relopt_parse_elt = unsafe { core::mem::zeroed() };
+        let mut element = pg_sys::relopt_parse_elt::default();
         (element.optname, element.opttype, element.offset) = (name.as_ptr(), kind, offset as c_int);
         element
     };
@@ -210,7 +208,7 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
         element(c"hot_cache", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, hot_cache)),
         element(c"deduplicate_items", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, deduplicate_items)),
     ];
-    let (kind, size, count) = (KIND.0.get(), size_of::<Options>(), elements.len() as c_int);
+    let (kind, size, count) = (KIND.get(), size_of::<Options>(), elements.len() as c_int);
     // SAFETY: the table has the elements it is said to have. Raw, so that a wrong value's error comes through whole.
     unsafe { crate::pg::ffi::build_reloptions(reloptions, validate, kind, size, elements.as_ptr(), count).cast() }
 }
@@ -242,7 +240,7 @@ pub fn on_unique_index() -> OnUniqueIndex {
 /// # Safety
 /// `rel` is an open index of ours.
 pub unsafe fn hot_cache(rel: Relation) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is an open index of ours.
     unsafe { options(rel) }.is_none_or(|options| options.hot_cache)
 }
 
@@ -251,7 +249,7 @@ pub unsafe fn hot_cache(rel: Relation) -> bool {
 /// # Safety
 /// `rel` is an open index of ours.
 pub unsafe fn prefetch_distance(rel: Relation) -> Option<Distance> {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is an open index of ours.
     let (is_on, of_index) =
         unsafe { options(rel) }.map_or((true, OF_TABLESPACE), |o| (o.prefetch, o.prefetch_distance));
     let set = [PREFETCH_DISTANCE.get(), of_index].into_iter().find(|&distance| distance != OF_TABLESPACE);
@@ -263,6 +261,6 @@ pub unsafe fn prefetch_distance(rel: Relation) -> Option<Distance> {
 /// # Safety
 /// `rel` is an open index of ours.
 pub unsafe fn fillfactor(rel: Relation) -> i32 {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is an open index of ours.
     unsafe { options(rel) }.map_or(DEFAULT_FILLFACTOR, |options| options.fillfactor)
 }

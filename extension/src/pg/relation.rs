@@ -22,13 +22,13 @@ pub const INVALID_BUFFER: Buffer = 0;
 /// No subtransaction.
 const INVALID_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
-/// Whether VACUUM may make the file of an index shorter: not where the table's files keep their length, and not with a parallel
-/// VACUUM, which cannot take a transaction id for the lock.
+/// Whether VACUUM may make the file of an index shorter: not where the table's files keep their length, and not with a
+/// parallel VACUUM, which cannot take a transaction id for the lock.
 ///
 /// # Safety
 /// An open index whose table is locked.
 pub unsafe fn may_truncate(rel: Relation) -> bool {
-    // SAFETY: by this function's contract. A table's options, if it has any, are the server's own.
+    // SAFETY: `rel` is open and its table locked. A table's options, if it has any, are the server's own.
     unsafe {
         let table = ffi::table_open((*(*rel).rd_index).indrelid, pg_sys::NoLock as LOCKMODE);
         let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>();
@@ -79,7 +79,7 @@ pub unsafe fn page(buffer: Buffer) -> *mut u8 {
 }
 
 /// Asks the hardware for a shared buffer's header and for bytes of the page in it. It need not be pinned.
-pub fn expect_page(buffer: Buffer, bytes: impl IntoIterator<Item = usize>) {
+pub fn prefetch_page(buffer: Buffer, bytes: impl IntoIterator<Item = usize>) {
     // SAFETY: the server's own arrays, of which addresses are made and nothing is read.
     unsafe {
         simd::prefetch(pg_sys::BufferDescriptors.wrapping_add(buffer as usize - 1).cast());
@@ -104,7 +104,7 @@ pub unsafe fn set_lsn(page: *mut u8, lsn: XLogRecPtr) {
 /// `rel` is open.
 #[inline]
 pub unsafe fn locator(rel: Relation) -> FileLocator {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe {
         #[cfg(feature = "pg15")]
         return (*rel).rd_node;
@@ -118,7 +118,7 @@ pub unsafe fn locator(rel: Relation) -> FileLocator {
 /// # Safety
 /// `rel` is open.
 pub unsafe fn file_numbers(rel: Relation) -> [u32; 3] {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     let locator = unsafe { locator(rel) };
     #[cfg(feature = "pg15")]
     return [locator.spcNode, locator.dbNode, locator.relNode].map(Oid::to_u32);
@@ -150,7 +150,7 @@ pub unsafe fn database_transaction(database: Oid) -> u32 {
 /// `rel` is open.
 #[inline]
 pub unsafe fn needs_wal(rel: Relation) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe {
         #[cfg(feature = "pg15")]
         let first = (*rel).rd_firstRelfilenodeSubid;
@@ -169,7 +169,7 @@ pub unsafe fn needs_wal(rel: Relation) -> bool {
 /// # Safety
 /// `table` is open.
 pub unsafe fn is_catalog(table: Relation) -> bool {
-    // SAFETY: by this function's contract; tables and materialized views have these options, or none.
+    // SAFETY: `table` is open; tables and materialized views have these options, or none.
     unsafe {
         let kind = (*(*table).rd_rel).relkind as u8;
         let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>();
@@ -187,7 +187,7 @@ pub unsafe fn is_catalog(table: Relation) -> bool {
 /// `rel` is open.
 #[inline]
 pub unsafe fn is_permanent(rel: Relation) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe { (*(*rel).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT }
 }
 
@@ -197,7 +197,7 @@ pub unsafe fn is_permanent(rel: Relation) -> bool {
 /// `rel` is open.
 #[inline]
 pub unsafe fn is_local(rel: Relation) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe { (*rel).rd_islocaltemp || (*rel).rd_createSubid != INVALID_SUBTRANSACTION }
 }
 
@@ -207,7 +207,7 @@ pub unsafe fn is_local(rel: Relation) -> bool {
 /// `rel` is open.
 #[inline]
 pub unsafe fn is_temporary(rel: Relation) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe { (*rel).rd_islocaltemp }
 }
 
@@ -229,7 +229,7 @@ unsafe fn statistics(rel: Relation) -> Option<&'static mut pg_sys::PgStat_TableS
 /// `rel` is open.
 #[inline]
 pub unsafe fn count_buffer_hit(rel: Relation) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     if let Some(status) = unsafe { statistics(rel) } {
         #[cfg(feature = "pg15")]
         {
@@ -250,7 +250,7 @@ pub unsafe fn count_buffer_hit(rel: Relation) {
 /// `rel` is open.
 #[inline]
 pub unsafe fn count_index_scan(rel: Relation) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     if let Some(status) = unsafe { statistics(rel) } {
         #[cfg(feature = "pg15")]
         {
@@ -313,13 +313,14 @@ pub unsafe fn table_index_check_scan(
     }
 }
 
-/// Adds a page to a relation's file; it is pinned, and exclusively locked before anybody else can see it.
+/// Adds a page to a relation's file. On return it is pinned and exclusively locked, which it was before anybody else
+/// could see it. The lock on the relation's extension is held meanwhile.
 ///
 /// # Safety
 /// `rel` is open. May raise.
 pub unsafe fn add_locked_page(rel: Relation) -> Buffer {
     let strategy = core::ptr::null_mut();
-    // SAFETY: by this function's contract; the extension lock is held while the file grows.
+    // SAFETY: `rel` is open; the extension lock is held while the file grows.
     unsafe {
         #[cfg(feature = "pg15")]
         {
@@ -345,7 +346,7 @@ pub unsafe fn add_locked_page(rel: Relation) -> Buffer {
 }
 
 /// Adds a page to an unlogged index's init fork: through shared buffers and always logged, so that it exists after a
-/// crash whatever `wal_level` says.
+/// crash whatever `wal_level` says. The page is pinned and exclusively locked only meanwhile.
 ///
 /// # Safety
 /// As `ambuildempty` is called, for an index whose init fork nobody else uses. May raise.

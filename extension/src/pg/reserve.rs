@@ -1,19 +1,21 @@
-//! Rust's own allocations. There are few, all small: most are made where an error of the server's becomes a panic and is
-//! raised again. Rust ends the process if one fails, and the end of one of its processes is a crash to the server, so
-//! they have a reserve for when the system gives no memory.
+//! Rust's own allocations. There are few, all small: most are made where an error of the server's becomes a panic and
+//! is raised again. Rust ends the process if one fails, and the end of one of its processes is a crash to the server,
+//! so they have a reserve for when the system gives no memory.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use std::alloc::System;
 
-/// Bytes in reserve. An error's texts and a panic take less than two thousand, of which a name of a few bytes is lost: who
-/// passes the error on jumps away from it.
+use super::per_backend::PerBackend;
+
+/// Bytes in reserve. An error's texts and a panic take less than two thousand, of which a name of a few bytes is lost:
+/// who passes the error on jumps away from it.
 const SIZE: usize = BLOCKS * BLOCK;
 const BLOCKS: usize = 1024;
 const BLOCK: usize = 64;
 
 /// The system's allocator, and behind it a reserve.
-pub struct Reserved(UnsafeCell<Reserve>);
+pub struct Reserved(PerBackend<UnsafeCell<Reserve>>);
 
 /// Memory in blocks, of which as many as are wanted are handed out side by side.
 #[repr(align(64))]
@@ -21,9 +23,6 @@ struct Reserve {
     bytes: [u8; SIZE],
     taken: [bool; BLOCKS],
 }
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Reserved {}
 
 impl Reserve {
     const fn new() -> Reserve {
@@ -57,7 +56,7 @@ impl Reserve {
 impl Reserved {
     /// With all of the reserve.
     pub const fn new() -> Reserved {
-        Reserved(UnsafeCell::new(Reserve::new()))
+        Reserved(PerBackend::new(UnsafeCell::new(Reserve::new())))
     }
 
     #[expect(clippy::mut_from_ref, reason = "the allocator is shared, and only here is it looked into")]
@@ -71,7 +70,7 @@ impl Reserved {
 // asked for.
 unsafe impl GlobalAlloc for Reserved {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: by this function's contract.
+        // SAFETY: the layout is not empty.
         let memory = unsafe { System.alloc(layout) };
         if memory.is_null() { self.reserve().take(layout) } else { memory }
     }
@@ -80,12 +79,12 @@ unsafe impl GlobalAlloc for Reserved {
         if self.reserve().owns(memory) {
             return self.reserve().give_back(memory, layout);
         }
-        // SAFETY: by this function's contract, and it is the system's.
+        // SAFETY: the memory is the system's, of that layout.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: by this function's contract. What is moved is as long as the shorter of both.
+        // SAFETY: the memory is of that layout, and the size not 0. What is moved is as long as the shorter of both.
         unsafe {
             if !self.reserve().owns(memory) {
                 let moved = System.realloc(memory, layout, size);

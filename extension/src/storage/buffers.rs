@@ -1,59 +1,30 @@
 //! An index's pages in the server: shared buffers, the write-ahead log, the free space map and predicate locks.
 
-use core::cell::{Cell, UnsafeCell};
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use fpbtree_engine::cache::descents::Marks;
 use fpbtree_engine::cache::hot_keys::Stamp;
 use fpbtree_engine::format::{Block, Error, PAGE_SIZE, PageBytes, ROOT, Result};
-use fpbtree_engine::log::{Change, Horizon, MOST_BLOCKS, Ranges};
+use fpbtree_engine::log::{Change, Horizon, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{
     Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect,
     Writable,
 };
-use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INDEX_CORRUPTED};
-use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot, XLogRecPtr};
+use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot};
 
-use crate::pg::errors::Name;
 use crate::pg::{errors, ffi, options, relation};
 use crate::storage::descents::{self, Place};
 use crate::storage::index::{self, Index};
-use crate::storage::{dead, hot_keys, own_wal};
+use crate::storage::{dead, generic_wal, hot_keys, own_wal, recent_buffers};
 
 const _: () = assert!(PAGE_SIZE == pg_sys::BLCKSZ as usize);
-// Redo adds the index of a block to its record as one byte, and generic records hold no more blocks than this.
-const _: () = assert!(MOST_BLOCKS <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
-
-/// Every so many finds of a remembered buffer, the page is read the ordinary way: only that raises its usage count.
-const ORDINARY_READ_EVERY: u32 = 64;
 
 /// Pages locked at once, at most: a leaf being deleted and its neighbours, and a split on each of two levels above it.
 const MOST_LOCKED: usize = 16;
-
-/// Where a page was seen last. Any content is a safe hint; zero is "nowhere".
-#[derive(Clone, Copy)]
-struct Remembered {
-    index: u32,
-    block: Block,
-    buffer: Buffer,
-    finds: u32,
-}
-
-/// Slots for remembered pages, of all indexes together, chosen by index and block.
-const REMEMBERED: usize = 1 << 14;
-
-/// What this server process remembers of where pages are.
-struct Memory(UnsafeCell<[Remembered; REMEMBERED]>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Memory {}
-
-static MEMORY: Memory = Memory(UnsafeCell::new(
-    [Remembered { index: 0, block: 0, buffer: relation::INVALID_BUFFER, finds: 0 }; REMEMBERED],
-));
 
 /// The pages of one open index. It owns nothing: the caller keeps the relation open.
 pub struct PgStore {
@@ -81,7 +52,7 @@ impl PgStore {
     /// # Safety
     /// `rel` is an open index, and stays open and locked for as long as this is used.
     pub unsafe fn new(rel: Relation, snapshot: Snapshot) -> PgStore {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open.
         let index = unsafe { (*rel).rd_id.to_u32() };
         PgStore {
             rel,
@@ -98,24 +69,24 @@ impl PgStore {
         }
     }
 
-    /// The same, of an index to be changed. What its changes need to know is there before a page is locked.
+    /// The pages of an index to be changed. What its changes need to know is there before a page is locked.
     ///
     /// # Safety
-    /// As [`new`](PgStore::new).
+    /// `rel` is an open index, and stays open and locked for as long as this is used.
     pub unsafe fn for_changes(rel: Relation, index: &Index) -> PgStore {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open and stays so.
         let store = unsafe { PgStore::new(rel, core::ptr::null_mut()) };
         store.log.set(Some(index.log));
         store.build_id.set(Some(index.geometry.build_id));
         store
     }
 
-    /// The same, for rows of `heap`.
+    /// The pages of an index to which entries of rows of `heap` are added.
     ///
     /// # Safety
-    /// As [`new`](PgStore::new); the same goes for `heap`.
+    /// `rel` is an open index and `heap` its table, and both stay open and locked for as long as this is used.
     pub unsafe fn for_insertion(rel: Relation, index: &Index, heap: Relation) -> PgStore {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` and `heap` are open and stay so.
         PgStore { heap, ..unsafe { PgStore::for_changes(rel, index) } }
     }
 
@@ -132,21 +103,7 @@ impl PgStore {
     /// Raises the engine's error as the server's.
     #[cold]
     pub fn fail(&self, error: Error) -> ! {
-        let name = Name(self.rel);
-        match error {
-            Error::Corrupt { block, what } => errors::raise(
-                ERRCODE_INDEX_CORRUPTED,
-                format_args!("index \"{name}\" block {block}: {what}"),
-                None,
-                Some(format_args!("Please REINDEX it.")),
-            ),
-            Error::UnknownFormat { block, format } => errors::raise(
-                ERRCODE_FEATURE_NOT_SUPPORTED,
-                format_args!("index \"{name}\" block {block} has format {format}, which this version does not know"),
-                None,
-                Some(format_args!("Install the fpbtree version that wrote the index, or REINDEX it.")),
-            ),
-        }
+        errors::raise_engine(self.rel, error)
     }
 
     /// The value of a result, its error raised.
@@ -159,6 +116,7 @@ impl PgStore {
         }
     }
 
+    /// Notes that a page is locked.
     #[inline]
     fn note_locked(&self, pin: Buffer) {
         let count = self.locked_count.get();
@@ -169,6 +127,7 @@ impl PgStore {
         }
     }
 
+    /// Notes that a page is not locked any more.
     #[inline]
     fn note_unlocked(&self, pin: Buffer) {
         let Some(last) = self.locked_count.get().checked_sub(1) else { return };
@@ -178,6 +137,7 @@ impl PgStore {
         }
     }
 
+    /// The pages that are locked.
     fn locked(&self) -> &[Cell<Buffer>] {
         &self.locked[..self.locked_count.get()]
     }
@@ -186,35 +146,6 @@ impl PgStore {
     #[inline]
     fn exists(&self, block: Block) -> bool {
         block < self.blocks.get() || block < self.block_count()
-    }
-
-    /// Where the page would be remembered.
-    #[inline]
-    fn slot(&self, block: Block) -> *mut Remembered {
-        let at = block.wrapping_add(self.index.wrapping_mul(0x9E37_79B1)) as usize % REMEMBERED;
-        MEMORY.0.get().cast::<Remembered>().wrapping_add(at)
-    }
-
-    /// Pins the page where it was seen last, if it is still there.
-    #[inline]
-    fn recall(&self, block: Block) -> Option<Buffer> {
-        // SAFETY: a slot of the table, which only this thread uses; nothing here comes back to this function.
-        let slot = unsafe { &mut *self.slot(block) };
-        if (slot.index, slot.block) != (self.index, block) || slot.buffer == relation::INVALID_BUFFER {
-            return None;
-        }
-        slot.finds = slot.finds.wrapping_add(1);
-        if slot.finds.is_multiple_of(ORDINARY_READ_EVERY) {
-            return None;
-        }
-        // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
-        unsafe {
-            if !ffi::ReadRecentBuffer(relation::locator(self.rel), MAIN_FORKNUM, block, slot.buffer) {
-                return None;
-            }
-            relation::count_buffer_hit(self.rel);
-        }
-        Some(slot.buffer)
     }
 
     /// What is remembered of where leaves are.
@@ -253,20 +184,16 @@ impl PgStore {
         }
     }
 
-    /// Pins the page the ordinary way and remembers where it is.
+    /// Pins the page the ordinary way and remembers where it is. On return it is pinned and not locked.
     fn read(&self, block: Block) -> Buffer {
-        // SAFETY: an existing block of an open relation; a slot of the table, as above.
-        unsafe {
-            let buffer = ffi::ReadBuffer(self.rel, block);
-            let slot = &mut *self.slot(block);
-            if (slot.index, slot.block, slot.buffer) != (self.index, block, buffer) {
-                *slot = Remembered { index: self.index, block, buffer, finds: 0 };
-            }
-            buffer
-        }
+        // SAFETY: `rel` is open and has the block.
+        let buffer = unsafe { ffi::ReadBuffer(self.rel, block) };
+        recent_buffers::remember(self.index, block, buffer);
+        buffer
     }
 
-    /// A page from the free space map, if it offers one that is really free.
+    /// A page from the free space map, if it offers one that is really free: pinned and exclusively locked. No lock is
+    /// waited for.
     fn recycle(&self) -> Option<Locked<'_, Self, Exclusive>> {
         loop {
             // SAFETY: an open relation.
@@ -279,15 +206,16 @@ impl PgStore {
                 continue;
             }
             let buffer = self.read(block);
-            // SAFETY: pinned above. Whoever holds the lock has a use for the page, so it is not waited for.
-            if unsafe { !ffi::ConditionalLockBuffer(buffer) } {
-                // SAFETY: pinned above, and not locked.
-                unsafe { ffi::ReleaseBuffer(buffer) };
-                continue;
-            }
-            self.note_locked(buffer);
-            // SAFETY: pinned and locked above.
-            let locked = unsafe { Locked::<Self, Exclusive>::new(self, buffer) };
+            // SAFETY: the page is pinned, and given out locked or not at all. Whoever holds the lock has a use for it,
+            // so it is not waited for.
+            let locked = unsafe {
+                if !ffi::ConditionalLockBuffer(buffer) {
+                    ffi::ReleaseBuffer(buffer);
+                    continue;
+                }
+                self.note_locked(buffer);
+                Locked::<Self, Exclusive>::new(self, buffer)
+            };
             if page::reusable(locked.bytes()) && self.is_past(page::deleted_at(locked.bytes())) {
                 return Some(locked);
             }
@@ -295,8 +223,8 @@ impl PgStore {
         }
     }
 
-    /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who finds
-    /// it in the free space map or at the end of the file finds it locked.
+    /// Adds a page to the file, pinned and locked. It is locked before others can see it, as `_bt_allocbuf` has it: who
+    /// finds it in the free space map or at the end of the file finds it locked.
     fn extend(&self) -> Locked<'_, Self, Exclusive> {
         // SAFETY: an open relation; the buffer comes pinned and locked.
         let locked = unsafe { Locked::<Self, Exclusive>::new(self, relation::add_locked_page(self.rel)) };
@@ -312,24 +240,20 @@ impl PgStore {
         unsafe { &mut *relation::page(pin).cast() }
     }
 
-    /// Applies the change to its pages, and builds the parts of a generic record, if there is to be one.
-    unsafe fn apply(
-        &self,
-        pages: &[Writable<'_, Self>],
-        change: &Change<'_>,
-        mut parts: Option<&mut [Delta; MOST_BLOCKS]>,
-    ) {
-        for (index, pin) in pages.iter().map(Writable::frame).enumerate() {
-            let mut ranges = if parts.is_some() { Ranges::new() } else { Ranges::whole() };
-            // SAFETY: the caller of `commit` holds the exclusive lock.
-            let page = unsafe { self.bytes_mut(pin) };
-            change.apply(index, page, &mut ranges);
-            if let Some(part) = parts.as_deref_mut().map(|parts| &mut parts[index]) {
-                part.whole = ranges.whole_page();
-                part.length = if part.whole { 0 } else { ranges.delta(page, &mut part.delta) };
+    /// Applies the change to its pages, which are pinned and exclusively locked, and notes the parts of a generic
+    /// record, if there is to be one.
+    unsafe fn apply(&self, pages: &[Writable<'_, Self>], change: &Change<'_>, is_generic: bool) {
+        for (index, buffer) in pages.iter().map(Writable::frame).enumerate() {
+            let mut ranges = if is_generic { Ranges::new() } else { Ranges::whole() };
+            // SAFETY: the page is pinned and exclusively locked.
+            unsafe {
+                let page = self.bytes_mut(buffer);
+                change.apply(index, page, &mut ranges);
+                if is_generic {
+                    generic_wal::note_part(index, &ranges, page);
+                }
+                ffi::MarkBufferDirty(buffer);
             }
-            // SAFETY: pinned and exclusively locked.
-            unsafe { ffi::MarkBufferDirty(pin) };
         }
     }
 
@@ -343,24 +267,6 @@ impl PgStore {
             kind
         })
     }
-
-    /// Logs the change as a generic record, which is what the server's redo of them takes, without its copying and
-    /// comparing of whole pages.
-    unsafe fn log_generic(&self, pages: &[Writable<'_, Self>], parts: &[Delta; MOST_BLOCKS]) -> XLogRecPtr {
-        // SAFETY: inside the critical section; the parts stay as they are until the record is inserted.
-        unsafe {
-            ffi::XLogBeginInsert();
-            for (id, (pin, part)) in (0u8..).zip(pages.iter().map(Writable::frame).zip(parts)) {
-                if part.whole {
-                    ffi::XLogRegisterBuffer(id, pin, (pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_FORCE_IMAGE) as u8);
-                } else {
-                    ffi::XLogRegisterBuffer(id, pin, pg_sys::REGBUF_STANDARD as u8);
-                    ffi::XLogRegisterBufData(id, part.delta.as_ptr().cast(), part.length as u32);
-                }
-            }
-            ffi::XLogInsert(pg_sys::RmgrIds::RM_GENERIC_ID as u8, 0)
-        }
-    }
 }
 
 impl Frames for PgStore {
@@ -368,19 +274,19 @@ impl Frames for PgStore {
 
     #[inline]
     unsafe fn block_in(&self, buffer: Buffer) -> Block {
-        // SAFETY: the caller has it pinned.
+        // SAFETY: the page is pinned.
         unsafe { ffi::BufferGetBlockNumber(buffer) }
     }
 
     #[inline]
     unsafe fn unpin(&self, buffer: Buffer) {
-        // SAFETY: the caller has it pinned.
+        // SAFETY: the page is pinned.
         unsafe { ffi::ReleaseBuffer(buffer) };
     }
 
     #[inline]
     unsafe fn lock(&self, buffer: Buffer, mode: Mode) {
-        // SAFETY: the caller has it pinned, and not locked.
+        // SAFETY: the page is pinned and not locked; for a cleanup lock, once.
         unsafe {
             match mode {
                 Mode::Share => ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int),
@@ -393,7 +299,7 @@ impl Frames for PgStore {
 
     #[inline]
     unsafe fn unlock(&self, buffer: Buffer) {
-        // SAFETY: the caller has it locked.
+        // SAFETY: the page is pinned and locked.
         unsafe { ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
         self.note_unlocked(buffer);
     }
@@ -406,7 +312,7 @@ impl Frames for PgStore {
 
     #[inline]
     unsafe fn lsn_in(&self, buffer: Buffer) -> u64 {
-        // SAFETY: the caller has it locked. Hint bits may set an LSN under a share lock, hence "atomic".
+        // SAFETY: the page is pinned. Hint bits may set an LSN under a share lock, hence "atomic".
         unsafe { ffi::BufferGetLSNAtomic(buffer) }
     }
 
@@ -419,7 +325,7 @@ impl Frames for PgStore {
             let byte = unsafe { AtomicU8::from_ptr(relation::page(buffer).add(offset as usize)) };
             byte.fetch_or(mask, Ordering::Relaxed);
         }
-        // SAFETY: the caller has it locked.
+        // SAFETY: the page is pinned and at least share-locked.
         unsafe { ffi::MarkBufferDirtyHint(buffer, true) };
     }
 
@@ -441,7 +347,8 @@ impl PageStore for PgStore {
 
     #[inline]
     fn pin_likely(&self, block: Block) -> Result<Option<Pinned<Self>>> {
-        let recalled = self.recall(block);
+        // SAFETY: `rel` is open.
+        let recalled = unsafe { recent_buffers::recall(self.rel, self.index, block) };
         if recalled.is_none() && !self.exists(block) {
             return Ok(None);
         }
@@ -482,25 +389,22 @@ impl PageStore for PgStore {
     }
 
     fn commit(&self, pages: &[Writable<'_, Self>], change: &Change<'_>) {
-        let parts = SCRATCH.0.get();
-        // SAFETY: the pages are exclusively locked, and nobody looks at them; the scratch is this one thread's, and nothing
-        // in here comes back to this function.
+        // SAFETY: the pages are pinned and exclusively locked, and nobody looks at them.
         unsafe {
-            let parts = &mut *parts;
             let log = relation::needs_wal(self.rel).then(|| self.log_kind());
             let record = (log == Some(LogKind::Own)).then(|| own_wal::prepare(self.rel, change));
-            // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary one by
-            // nobody.
+            // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary
+            // one by nobody.
             let hot =
                 hot_keys::cache().filter(|_| !relation::is_temporary(self.rel)).map(|cache| (cache, self.build_id()));
             errors::start_critical_section();
             if let Some((cache, build_id)) = hot {
                 pages.iter().for_each(|page| cache.change(build_id, self.block_in(page.frame())));
             }
-            self.apply(pages, change, (log == Some(LogKind::Generic)).then_some(&mut *parts));
+            self.apply(pages, change, log == Some(LogKind::Generic));
             let lsn = match (record, log) {
-                (Some(kind), _) => own_wal::insert(pages, change, kind),
-                (None, Some(_)) => self.log_generic(pages, parts),
+                (Some(kind), _) => own_wal::insert(pages.iter().map(Writable::frame), change, kind),
+                (None, Some(_)) => generic_wal::insert(pages.iter().map(Writable::frame)),
                 // Without a record the LSN advances too: it is how a scan notices that a page changed.
                 (None, None) => ffi::gistGetFakeLSN(self.rel),
             };
@@ -611,20 +515,3 @@ enum Asked {
     No,
     Yes(Option<Stamp>),
 }
-
-/// One page's part of a record.
-struct Delta {
-    whole: bool,
-    length: usize,
-    delta: [u8; Ranges::DELTA_SIZE],
-}
-
-/// The parts of the record being built: nothing may allocate in a critical section.
-struct Scratch(UnsafeCell<[Delta; MOST_BLOCKS]>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Scratch {}
-
-static SCRATCH: Scratch = Scratch(UnsafeCell::new(
-    [const { Delta { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
-));

@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Relation, TM_IndexDelete, TM_IndexDeleteOp, TM_IndexSta
 
 use crate::pg::memory::{allocate, free};
 use crate::pg::relation;
-use crate::storage::index::heap_tid;
+use crate::pg::tid::heap_tid;
 
 /// What one entry counts for where the table method asks how much room would be enough.
 const ONE: i16 = 1;
@@ -27,8 +27,9 @@ pub unsafe fn find(
     if suspects.is_empty() {
         return None;
     }
-    // SAFETY: by this function's contract. The arrays have an element for each suspect, and the method only ever takes
-    // some of the first one's away; what an error leaves belongs to the context of the statement.
+    // SAFETY: `rel` and `heap` are open, and the leaf is locked. The arrays have an element for each suspect, and the
+    // method only ever takes some of the first one's away; what an error leaves belongs to the context of the
+    // statement.
     unsafe {
         let context = pg_sys::CurrentMemoryContext;
         let rows: *mut TM_IndexDelete = allocate(context, suspects.len(), false);

@@ -9,6 +9,7 @@ use fpbtree_engine::format::Block;
 use fpbtree_engine::store::Seen;
 use pgrx::pg_sys::{self, Buffer};
 
+use crate::pg::per_backend::PerBackend;
 use crate::pg::{memory, options};
 
 /// Indexes remembered at a time, and how many of their places one index can have.
@@ -18,8 +19,8 @@ const PLACES: usize = 4;
 const PRICE_OF_A_MISS: i32 = 8;
 const MOST_CREDIT: i32 = 64;
 const REST: u32 = 1 << 13;
-/// The cache of hot keys is given more time, as it learns them one by one. It rests longer each time, up to a limit, until
-/// it has earned as much again.
+/// The cache of hot keys is given more time, as it learns them one by one. It rests longer each time, up to a limit,
+/// until it has earned as much again.
 const ROWS_CREDIT: i32 = 1 << 13;
 const MOST_ROWS_CREDIT: i32 = 2 * ROWS_CREDIT;
 const MOST_ROWS_REST: u32 = 4 * REST;
@@ -28,7 +29,7 @@ const ORDINARY_READ_EVERY: u32 = 64;
 
 /// What happened in an index's cache since it was made or the counts were reset.
 #[derive(Clone, Copy, Default)]
-pub struct Counts {
+pub struct CacheCounts {
     /// Lookups whose leaf was known.
     pub hits: u64,
     /// Lookups whose leaf was not known.
@@ -44,14 +45,14 @@ struct Cache {
     /// The index: what its pages are known by. 0 is none.
     build_id: u64,
     descents: Option<Descents<&'static mut [u8]>>,
-    counts: Counts,
+    counts: CacheCounts,
     /// When it was used last.
     used: u64,
     credit: i32,
     /// Lookups it still rests for.
     rest: u32,
-    /// The same of the cache of hot keys.
-    rows: Counts,
+    /// What happened in the cache of hot keys, and its credit and rest.
+    rows: CacheCounts,
     rows_credit: i32,
     rows_rest: u32,
     /// How long it rests next.
@@ -85,7 +86,7 @@ impl Cache {
     }
 }
 
-const ZERO: Counts = Counts { hits: 0, misses: 0, stale: 0, evictions: 0 };
+const ZERO: CacheCounts = CacheCounts { hits: 0, misses: 0, stale: 0, evictions: 0 };
 
 struct Caches {
     of_indexes: [Cache; CACHES],
@@ -96,19 +97,14 @@ struct Caches {
     dice: u32,
 }
 
-struct Process(UnsafeCell<Caches>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Process {}
-
-static PROCESS: Process =
-    Process(UnsafeCell::new(Caches { of_indexes: [Cache::EMPTY; CACHES], clock: 0, size: 0, dice: 1 }));
+static DESCENT_CACHES: PerBackend<UnsafeCell<Caches>> =
+    PerBackend::new(UnsafeCell::new(Caches { of_indexes: [Cache::EMPTY; CACHES], clock: 0, size: 0, dice: 1 }));
 
 /// The process's caches, for as long as no other function of this module is called.
 #[allow(clippy::mut_from_ref)]
 fn caches() -> &'static mut Caches {
     // SAFETY: one thread, and each function here uses what it gets before it returns; what it calls does not come back.
-    unsafe { &mut *PROCESS.0.get() }
+    unsafe { &mut *DESCENT_CACHES.get() }
 }
 
 /// Which of the caches is an index's, if it still is.
@@ -158,8 +154,8 @@ impl Place {
         Some(Seen { from, block: leaf as Block, frame: (leaf >> 32) as Buffer })
     }
 
-    /// Learns where a leaf is: see [`Hints::note_leaf`](fpbtree_engine::store::Hints::note_leaf). `blocks` is how
-    /// many the index has.
+    /// Learns where a leaf is: see [`Hints::note_leaf`](fpbtree_engine::store::Hints::note_leaf). `blocks` is
+    /// how many the index has.
     pub fn learn(
         &self,
         (block, buffer): (Block, Buffer),
@@ -190,8 +186,8 @@ impl Place {
         }
     }
 
-    /// What the cache of hot keys says of a lookup's key; it is worth the time that so many asked in vain take. It is not
-    /// asked for a while if it knew hardly any. `ask` does not come back to this module.
+    /// What the cache of hot keys says of a lookup's key; it is worth the time that so many asked in vain take. It is
+    /// not asked for a while if it knew hardly any. `ask` does not come back to this module.
     #[inline]
     pub fn ask_for_rows(&self, worth: i32, ask: impl FnOnce() -> Lookup) -> Option<Lookup> {
         let cache = self.cache(caches())?;
@@ -225,12 +221,12 @@ impl Place {
     }
 
     /// What has happened in the cache of hot keys.
-    pub fn rows_counts(&self) -> Counts {
+    pub fn rows_counts(&self) -> CacheCounts {
         self.cache(caches()).map_or(ZERO, |cache| cache.rows)
     }
 
     /// What has happened in the cache, and the bytes it takes.
-    pub fn counts(&self) -> (Counts, usize) {
+    pub fn counts(&self) -> (CacheCounts, usize) {
         self.cache(caches()).map_or((ZERO, 0), |cache| (cache.counts, cache.size()))
     }
 
@@ -299,7 +295,7 @@ impl Caches {
         }
         self.shrink(at, limit - wanted);
         // SAFETY: lives until `free`; without memory there is no cache.
-        let memory = unsafe { memory::try_zeroed_array(pg_sys::CacheMemoryContext, wanted) };
+        let memory = unsafe { memory::try_zeroed_values(pg_sys::CacheMemoryContext, wanted) };
         self.of_indexes[at].descents = memory.and_then(|memory| Descents::new(memory).ok());
         self.size += self.of_indexes[at].size();
     }

@@ -12,11 +12,13 @@ use pgrx::{PgLogLevel, pg_guard};
 
 use crate::pg::errors;
 use crate::pg::options;
+use crate::pg::per_backend::PerBackend;
 use crate::pg::relation;
 
 type Hook = Option<unsafe extern "C-unwind" fn()>;
 
-struct Shared {
+/// What a process knows of the cache.
+struct Access {
     cache: Option<HotKeys<'static>>,
     /// What tells the session's database from others that had its number.
     database: Option<u32>,
@@ -25,13 +27,8 @@ struct Shared {
     startup: Hook,
 }
 
-struct Process(UnsafeCell<Shared>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Process {}
-
-static PROCESS: Process =
-    Process(UnsafeCell::new(Shared { cache: None, database: None, request: None, startup: None }));
+static ACCESS: PerBackend<UnsafeCell<Access>> =
+    PerBackend::new(UnsafeCell::new(Access { cache: None, database: None, request: None, startup: None }));
 
 /// Asks for the memory, if the library is being preloaded: the server gives it at no other time.
 pub fn register() {
@@ -40,8 +37,8 @@ pub fn register() {
         if !pg_sys::process_shared_preload_libraries_in_progress {
             return;
         }
-        let shared = PROCESS.0.get();
-        ((*shared).request, (*shared).startup) = (pg_sys::shmem_request_hook, pg_sys::shmem_startup_hook);
+        let access = ACCESS.get();
+        ((*access).request, (*access).startup) = (pg_sys::shmem_request_hook, pg_sys::shmem_startup_hook);
         pg_sys::shmem_request_hook = Some(request);
         pg_sys::shmem_startup_hook = Some(startup);
     }
@@ -51,14 +48,14 @@ pub fn register() {
 #[inline]
 pub fn cache() -> Option<&'static HotKeys<'static>> {
     // SAFETY: written only when the server starts, before anyone asks.
-    unsafe { (*PROCESS.0.get()).cache.as_ref() }
+    unsafe { (*ACCESS.get()).cache.as_ref() }
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn request() {
     // SAFETY: called by the server, when hooks may ask for memory.
     unsafe {
-        if let Some(next) = (*PROCESS.0.get()).request {
+        if let Some(next) = (*ACCESS.get()).request {
             next();
         }
         let size = options::hot_cache_size();
@@ -69,8 +66,8 @@ unsafe extern "C-unwind" fn request() {
     }
 }
 
-/// Where the memory cannot be had, says whose setting asks for it: the server that fails to map it does not know. All of
-/// the cache is written at the start, so that one larger than the machine's memory would take the machine down.
+/// Where the memory cannot be had, says whose setting asks for it: the server that fails to map it does not know. All
+/// of the cache is written at the start, so that one larger than the machine's memory would take the machine down.
 fn check_size(size: usize) {
     const MB: usize = 1 << 20;
     // SAFETY: the server's own setting.
@@ -90,34 +87,34 @@ fn check_size(size: usize) {
 /// here only the postmaster comes by, before there are others.
 #[pg_guard]
 unsafe extern "C-unwind" fn startup() {
-    let shared = PROCESS.0.get();
+    let access = ACCESS.get();
     let size = options::hot_cache_size();
-    // SAFETY: called by the server, once the memory asked for is there; it stays while there are processes. Everyone else
-    // reaches it through the cache.
+    // SAFETY: called by the server, once the memory asked for is there; it stays while there are processes. Everyone
+    // else reaches it through the cache.
     unsafe {
-        if let Some(next) = (*shared).startup {
+        if let Some(next) = (*access).startup {
             next();
         }
-        (*shared).cache = None;
+        (*access).cache = None;
         if size > 0 {
             let mut found = false;
             let memory: *mut u8 = pg_sys::ShmemInitStruct(c"fpbtree hot keys".as_ptr(), size, &mut found).cast();
             if !found {
                 memory.write_bytes(0, size);
             }
-            (*shared).cache = words_at(memory, size).and_then(HotKeys::over);
+            (*access).cache = words_at(memory, size).and_then(HotKeys::over);
         }
     }
 }
 
-/// What the cache knows an index by: its file, which copies of a database do not share, and what its pages are known by,
-/// which files that come to have the same name do not; unless they are a copy's, of a database that was given the number of
-/// one before it.
+/// What the cache knows an index by: its file, which copies of a database do not share, and what its pages are known
+/// by, which files that come to have the same name do not; unless they are a copy's, of a database that was given the
+/// number of one before it.
 ///
 /// # Safety
 /// `rel` is an open index of ours with this build id. May raise.
 pub unsafe fn owner(rel: Relation, build_id: u64) -> u64 {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     let ([space, database, file], made) = unsafe { (relation::file_numbers(rel), database_is_of()) };
     let spread = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let space = u64::from(space) << 32 | u64::from(made);
@@ -125,15 +122,15 @@ pub unsafe fn owner(rel: Relation, build_id: u64) -> u64 {
     hot_keys::owner(build_id, file)
 }
 
-/// The transaction that the session's database, as it is described now, is of. Looked up once: who has looked before the
-/// description changes keeps keys of its own, which is no harm.
+/// The transaction that the session's database, as it is described now, is of. Looked up once: who has looked before
+/// the description changes keeps keys of its own, which is no harm.
 unsafe fn database_is_of() -> u32 {
     // SAFETY: the session's own; a tuple of the catalog's cache, which is read before it is given back.
     unsafe {
-        let shared = PROCESS.0.get();
-        (*shared).database.unwrap_or_else(|| {
+        let access = ACCESS.get();
+        (*access).database.unwrap_or_else(|| {
             let transaction = relation::database_transaction(pg_sys::MyDatabaseId);
-            (*shared).database = Some(transaction);
+            (*access).database = Some(transaction);
             transaction
         })
     }

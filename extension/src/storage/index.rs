@@ -2,16 +2,12 @@
 
 use core::ffi::c_int;
 
-use fpbtree_engine::format::{Block, Error, Geometry, LaneKind, META, NO_BLOCK, Tid};
-use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::page::{LogKind, Meta, Shape};
-use fpbtree_engine::store::{PageStore, Shared};
-use pgrx::pg_sys::{self, ItemPointerData, Relation};
+use fpbtree_engine::format::{Block, Error, Geometry, LaneKind, META, NO_BLOCK};
+use fpbtree_engine::page::{LogKind, Meta};
+use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, Relation};
 
-use crate::pg::ffi;
-use crate::storage::buffers::PgStore;
-use crate::values::column;
-use crate::values::keys::{BytesColumns, Keyed, tree, with_keys};
+use crate::pg::{errors, ffi, relation};
+use crate::values::keys::{IndexColumns, Keyed};
 
 /// What an index is, as its meta page says.
 #[derive(Clone, Copy)]
@@ -27,10 +23,8 @@ pub struct Index {
 /// What the relation cache keeps of an index.
 struct Cached {
     index: Index,
-    /// How columns make keys: apart, for it is large, and no insertion is to copy it more than once.
-    shape: Shape,
-    /// Of an index whose keys are byte strings.
-    columns: Option<BytesColumns>,
+    /// Its columns: apart, for they are large, and no insertion is to copy them more than once.
+    columns: IndexColumns,
     /// Where this process's last entry went.
     last_leaf: Block,
     /// Whether the one before went there, too.
@@ -54,33 +48,24 @@ impl Index {
     /// What the pages of `rel` are known by.
     ///
     /// # Safety
-    /// As [`Index::of`].
+    /// `rel` is an open index of ours. May raise.
     pub unsafe fn build_id(rel: Relation) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `cached` gives what is there now.
         unsafe { (*cached(rel)).index.geometry.build_id }
     }
 
-    /// How the columns of an index make a lane, if its keys are exact lanes.
+    /// What is known of the columns of `rel`, whose key space is `K`.
     ///
     /// # Safety
-    /// As [`Index::of`].
-    #[inline]
-    pub unsafe fn key_shape(rel: Relation) -> Option<KeyShape> {
-        // SAFETY: as above.
-        match unsafe { &(*cached(rel)).shape } {
-            Shape::Exact(shape) => Some(*shape),
-            Shape::Bytes(_) => None,
+    /// `rel` is an open index of ours. May raise.
+    #[inline(always)]
+    pub unsafe fn columns<K: Keyed>(rel: Relation) -> K::Columns {
+        // SAFETY: `cached` gives what is there now; it is copied before anything can drop it.
+        unsafe {
+            let mut columns = K::columns(&(*cached(rel)).columns);
+            K::find_functions(&mut columns, rel);
+            columns
         }
-    }
-
-    /// What is kept of the columns of an index whose keys are byte strings.
-    ///
-    /// # Safety
-    /// As [`Index::of`], and the index is such a one. May raise.
-    pub unsafe fn bytes_columns(rel: Relation) -> BytesColumns {
-        // SAFETY: as above.
-        let columns = unsafe { &(*cached(rel)).columns };
-        columns.as_ref().expect("an index with prefix lanes").clone()
     }
 }
 
@@ -137,61 +122,28 @@ unsafe fn keep(rel: Relation) {
     }
 }
 
-/// Reads the meta page and checks that it is of this index.
+/// Reads the meta page and checks that it is of this index. The page is pinned and share-locked only meanwhile.
 unsafe fn read(rel: Relation) -> Cached {
-    // SAFETY: an open index of ours.
+    // SAFETY: `rel` is open, and the page is share-locked while it is read.
     unsafe {
-        let store = PgStore::new(rel, core::ptr::null_mut());
-        let page = store.expect(store.pin(META)).lock::<Shared>(&store);
-        let meta = store.expect(Meta::read(page.bytes()));
-        page.release();
-        let (shape, columns) = column::index_shape(rel);
+        if ffi::RelationGetNumberOfBlocksInFork(rel, MAIN_FORKNUM) == META {
+            fail(rel, "points beyond the end of the index");
+        }
+        let buffer = ffi::ReadBuffer(rel, META);
+        ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int);
+        let meta = Meta::read(&*relation::page(buffer).cast()).unwrap_or_else(|error| errors::raise_engine(rel, error));
+        ffi::UnlockReleaseBuffer(buffer);
+        let columns = IndexColumns::of(rel);
+        let shape = columns.shape();
         if !shape.reads(&meta.shape) {
-            store.fail(Error::Corrupt { block: META, what: "meta page describes other columns than the catalogs do" });
+            fail(rel, "meta page describes other columns than the catalogs do");
         }
-        Cached {
-            index: Index { kind: shape.lane_kind(), geometry: meta.geometry, log: meta.log },
-            shape,
-            columns,
-            last_leaf: NO_BLOCK,
-            is_likely: false,
-        }
+        let index = Index { kind: shape.lane_kind(), geometry: meta.geometry, log: meta.log };
+        Cached { index, columns, last_leaf: NO_BLOCK, is_likely: false }
     }
 }
 
-/// A TID's block and offset.
-///
-/// # Safety
-/// `tid` points to a TID.
-#[inline]
-pub unsafe fn heap_place(tid: *const ItemPointerData) -> (u32, u16) {
-    // SAFETY: by this function's contract.
-    let tid = unsafe { *tid };
-    (u32::from(tid.ip_blkid.bi_hi) << 16 | u32::from(tid.ip_blkid.bi_lo), tid.ip_posid)
-}
-
-/// The TID that a TID holds.
-#[inline]
-pub fn heap_tid(tid: Tid) -> ItemPointerData {
-    let block = tid.block();
-    ItemPointerData {
-        ip_blkid: pg_sys::BlockIdData { bi_hi: (block >> 16) as u16, bi_lo: block as u16 },
-        ip_posid: tid.offset(),
-    }
-}
-
-/// Levels of the tree, the leaves' included.
-///
-/// # Safety
-/// `rel` is an open index of ours. May raise.
-pub unsafe fn levels(rel: Relation) -> c_int {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let index = Index::of(rel);
-        let store = PgStore::new(rel, core::ptr::null_mut());
-        with_keys!(index.kind, K => {
-            let columns = K::columns(rel);
-            c_int::from(store.expect(tree::<K>(&store, &index, &columns).root_level())) + 1
-        })
-    }
+#[cold]
+fn fail(rel: Relation, what: &'static str) -> ! {
+    errors::raise_engine(rel, Error::Corrupt { block: META, what })
 }

@@ -3,7 +3,10 @@
 pub mod buffers;
 pub mod dead;
 pub mod descents;
+pub mod generic_wal;
 pub mod hot_keys;
 pub mod index;
 pub mod own_wal;
 pub mod prefetch;
+pub mod recent_buffers;
+pub mod tree;

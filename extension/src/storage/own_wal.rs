@@ -1,5 +1,5 @@
-//! The indexes' own log: records that say what a change does, for a resource manager that the server knows if the library
-//! is in `shared_preload_libraries` (docs/design.md, 7). Which log an index has is decided when it is built.
+//! The indexes' own log: records that say what a change does, for a resource manager that the server knows if the
+//! library is in `shared_preload_libraries` (docs/design.md, 7). Which log an index has is decided when it is built.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -10,7 +10,6 @@ use fpbtree_engine::format::PageBytes;
 use fpbtree_engine::log::{BlockEdits, Change, Horizon, MOST_BLOCKS, RecordKind};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::CACHE_LINE;
-use fpbtree_engine::store::Writable;
 use pgrx::PgSqlErrorCode::{ERRCODE_INDEX_CORRUPTED, ERRCODE_INTERNAL_ERROR, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -19,10 +18,10 @@ use pgrx::pg_sys::{
 };
 
 use crate::pg::errors::Name;
+use crate::pg::per_backend::PerBackend;
 use crate::pg::relation::FileLocator;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::{errors, ffi, relation};
-use crate::storage::buffers::PgStore;
 
 /// Our resource manager's number: the one for experiments, until one is reserved.
 const MANAGER: u8 = pg_sys::RM_EXPERIMENTAL_ID as u8;
@@ -59,15 +58,11 @@ pub fn kind_of_new() -> LogKind {
 }
 
 /// The parts of the record being built: nothing may allocate in a critical section.
-struct Parts(UnsafeCell<[Vec<u8>; MOST_BLOCKS]>);
+static PARTS: PerBackend<UnsafeCell<[Vec<u8>; MOST_BLOCKS]>> =
+    PerBackend::new(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS]));
 
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Parts {}
-
-static PARTS: Parts = Parts(UnsafeCell::new([const { Vec::new() }; MOST_BLOCKS]));
-
-/// Prepares the record of a change of an index that has our own log, for [`insert`], and says of what kind it is. Raises
-/// an error if the server does not know the resource manager.
+/// Prepares the record of a change of an index that has our own log, for [`insert`], and says of what kind it is.
+/// Raises an error if the server does not know the resource manager.
 ///
 /// # Safety
 /// `rel` is open. May raise.
@@ -76,7 +71,7 @@ pub unsafe fn prepare(rel: Relation, change: &Change<'_>) -> RecordKind {
         refuse(rel);
     }
     // SAFETY: this one thread's, and nothing in here comes back to this function.
-    let parts = unsafe { &mut *PARTS.0.get() };
+    let parts = unsafe { &mut *PARTS.get() };
     let kind = change.kind();
     for (index, part) in parts.iter_mut().enumerate().take(change.pages()) {
         part.clear();
@@ -100,16 +95,16 @@ fn refuse(rel: Relation) -> ! {
     )
 }
 
-/// Writes the record that [`prepare`] prepared, and says where it ends.
+/// Writes the record that [`prepare`] prepared of a change of these pages, and says where it ends.
 ///
 /// # Safety
 /// Inside the critical section in which the change was made; its pages are locked.
-pub unsafe fn insert(pages: &[Writable<'_, PgStore>], change: &Change<'_>, kind: RecordKind) -> XLogRecPtr {
-    // SAFETY: by this function's contract; the parts stay as they are until the record is inserted.
+pub unsafe fn insert(pages: impl Iterator<Item = Buffer>, change: &Change<'_>, kind: RecordKind) -> XLogRecPtr {
+    // SAFETY: the pages are pinned and locked; the parts stay as they are until the record is inserted.
     unsafe {
-        let parts = &*PARTS.0.get();
+        let parts = &*PARTS.get();
         ffi::XLogBeginInsert();
-        for (index, (page, part)) in pages.iter().zip(parts).enumerate() {
+        for (index, (page, part)) in pages.zip(parts).enumerate() {
             let flags = match () {
                 () if kind.is_insertion() => pg_sys::REGBUF_STANDARD,
                 () if change.makes_page(index) => pg_sys::REGBUF_WILL_INIT,
@@ -117,7 +112,7 @@ pub unsafe fn insert(pages: &[Writable<'_, PgStore>], change: &Change<'_>, kind:
                 () if change.takes_entries_away(index) => pg_sys::REGBUF_STANDARD | pg_sys::REGBUF_KEEP_DATA,
                 () => pg_sys::REGBUF_STANDARD,
             };
-            ffi::XLogRegisterBuffer(index as u8, page.frame(), flags as u8);
+            ffi::XLogRegisterBuffer(index as u8, page, flags as u8);
             ffi::XLogRegisterBufData(index as u8, part.as_ptr().cast(), part.len() as u32);
         }
         ffi::XLogInsert(MANAGER, (kind as u8) << KIND_SHIFT)
@@ -126,9 +121,9 @@ pub unsafe fn insert(pages: &[Writable<'_, PgStore>], change: &Change<'_>, kind:
 
 /// A record being redone or described.
 #[derive(Clone, Copy)]
-struct Record(*mut XLogReaderState);
+struct WalRecord(*mut XLogReaderState);
 
-impl Record {
+impl WalRecord {
     fn info(self) -> u8 {
         // SAFETY: the server gives a record that was read.
         unsafe { (*(*self.0).record).header.xl_info }
@@ -139,13 +134,13 @@ impl Record {
     }
 
     fn blocks(self) -> u8 {
-        // SAFETY: as above.
+        // SAFETY: the server gives a record that was read.
         let last = unsafe { (*(*self.0).record).max_block_id };
         (last + 1) as u8
     }
 
     fn block(self, id: u8) -> &'static DecodedBkpBlock {
-        // SAFETY: as above; there are as many as it says. It lives as long as the record.
+        // SAFETY: the record has as many blocks as it says. It lives as long as the record.
         unsafe { &*(*(*self.0).record).blocks.as_ptr().add(id as usize) }
     }
 
@@ -160,7 +155,7 @@ impl Record {
     /// A block's part as it is in the record. None if the record has the whole page in its place.
     fn bytes(self, id: u8) -> Option<&'static [u8]> {
         let mut length = 0;
-        // SAFETY: as above.
+        // SAFETY: the server gives a record that was read, and the bytes live as long.
         unsafe {
             let data = ffi::XLogRecGetBlockData(self.0, id, &mut length);
             (!data.is_null()).then(|| core::slice::from_raw_parts(data.cast::<u8>(), length))
@@ -174,33 +169,33 @@ impl Record {
 }
 
 /// `rm_redo`: makes a change again. A page that entries are taken from is waited for until nobody pins it, before
-/// anything else is locked: so that an index-only scan on a standby is done with its copy. An error in recovery ends the
-/// process, so nothing has to be dropped.
+/// anything else is locked: so that an index-only scan on a standby is done with its copy. An error in recovery ends
+/// the process, so nothing has to be dropped.
 ///
 /// It is called for each record, so it does without pgrx's guard, which saves the state of the processor each time: the
 /// server's errors pass, and a panic becomes one here.
 unsafe extern "C-unwind" fn redo(record: *mut XLogReaderState) {
-    let record = Record(record);
+    let record = WalRecord(record);
     if std::panic::catch_unwind(|| (prefetch(record), redo_record(record))).is_err() {
         errors::raise(ERRCODE_INTERNAL_ERROR, format_args!("redo of an fpbtree record panicked"), None, None);
     }
 }
 
 /// How many records before its own a page's first lines are asked for; the node that it is to change, at half of that.
-const FORESEEN: usize = 4;
+const PREFETCHED: usize = 4;
 /// Bytes at a page's front that redo reads: its header and its in-page root, which says where the nodes are.
 const FRONT: usize = 8 * CACHE_LINE;
 
-/// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages that
-/// it misses, and noted in which buffers the others are.
-fn prefetch(record: Record) {
+/// Has the cache lines fetched that the next records will change. The server has decoded them already, to ask for pages
+/// that it misses, and noted in which buffers the others are.
+fn prefetch(record: WalRecord) {
     // SAFETY: the server's queue, which this process alone reads; records stay in it until they are redone.
     unsafe {
         let mut coming = (*(*record.0).record).next;
-        for distance in 1..=FORESEEN {
+        for distance in 1..=PREFETCHED {
             let Some(next) = coming.as_ref() else { return };
             if next.header.xl_rmid == MANAGER && next.max_block_id == 0 {
-                foresee_block(next.header.xl_info, &*next.blocks.as_ptr(), distance > FORESEEN / 2);
+                prefetch_block(next.header.xl_info, &*next.blocks.as_ptr(), distance > PREFETCHED / 2);
             }
             coming = next.next;
         }
@@ -209,15 +204,15 @@ fn prefetch(record: Record) {
 
 /// # Safety
 /// A decoded record's block.
-unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
+unsafe fn prefetch_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
     if block.prefetch_buffer <= INVALID_BUFFER {
         return;
     }
     if is_far {
-        return relation::expect_page(block.prefetch_buffer, (0..FRONT).step_by(CACHE_LINE));
+        return relation::prefetch_page(block.prefetch_buffer, (0..FRONT).step_by(CACHE_LINE));
     }
     if let Some(kind) = RecordKind::of(info >> KIND_SHIFT).filter(|_| block.has_data) {
-        // SAFETY: by this function's contract. Shared buffers are memory always; what is in this one is only a hint.
+        // SAFETY: the record is decoded. Shared buffers are memory always; what is in this one is only a hint.
         unsafe {
             let bytes = core::slice::from_raw_parts(block.data.cast::<u8>(), block.data_len.into());
             BlockEdits::prefetch(kind, bytes, &*relation::page(block.prefetch_buffer).cast::<PageBytes>());
@@ -225,15 +220,15 @@ unsafe fn foresee_block(info: u8, block: &DecodedBkpBlock, is_far: bool) {
     }
 }
 
-fn redo_record(record: Record) {
+fn redo_record(record: WalRecord) {
     match record.kind().filter(|kind| kind.is_insertion()) {
         Some(kind) => redo_insertion(record, kind),
         None => redo_parts(record),
     }
 }
 
-/// An insertion has one page, of which nothing is taken away.
-fn redo_insertion(record: Record, kind: RecordKind) {
+/// Redoes an insertion, which has one page, of which nothing is taken away. It is pinned and locked only meanwhile.
+fn redo_insertion(record: WalRecord, kind: RecordKind) {
     // SAFETY: the one block of the record, which is redone once.
     unsafe {
         let (action, buffer) = open(record, 0, false);
@@ -246,7 +241,9 @@ fn redo_insertion(record: Record, kind: RecordKind) {
     }
 }
 
-fn redo_parts(record: Record) {
+/// Redoes a change of several pages. All of them are pinned and locked until the last one is redone: first those, by
+/// cleanup locks, that entries are taken from.
+fn redo_parts(record: WalRecord) {
     let mut buffers = [INVALID_BUFFER; MOST_BLOCKS];
     let mut is_done = [false; MOST_BLOCKS];
     let parts: [Option<BlockEdits>; MOST_BLOCKS] = core::array::from_fn(|id| {
@@ -283,10 +280,12 @@ fn redo_parts(record: Record) {
     }
 }
 
+/// Redoes the part of a record that is about one page, if that has still to be done. The page stays pinned and locked.
+///
 /// # Safety
 /// The buffer of a block of the record, which is pinned and exclusively locked.
-unsafe fn redo_page(record: Record, id: u8, buffer: Buffer, redo: impl FnOnce(&mut PageBytes) -> bool) {
-    // SAFETY: by this function's contract.
+unsafe fn redo_page(record: WalRecord, id: u8, buffer: Buffer, redo: impl FnOnce(&mut PageBytes) -> bool) {
+    // SAFETY: the page is pinned and exclusively locked.
     unsafe {
         let page = &mut *relation::page(buffer).cast::<PageBytes>();
         if !redo(page) {
@@ -297,17 +296,19 @@ unsafe fn redo_page(record: Record, id: u8, buffer: Buffer, redo: impl FnOnce(&m
     }
 }
 
+/// Unlocks and unpins a page.
+///
 /// # Safety
 /// A buffer that is pinned and locked, or none.
 unsafe fn release(buffer: Buffer) {
     if buffer != INVALID_BUFFER {
-        // SAFETY: by this function's contract.
+        // SAFETY: the page is pinned and locked.
         unsafe { ffi::UnlockReleaseBuffer(buffer) };
     }
 }
 
 /// Lets no reader of a standby go on that may see rows whose entries are about to be removed.
-fn resolve(record: Record, horizon: Horizon) {
+fn resolve(record: WalRecord, horizon: Horizon) {
     // SAFETY: the server's state, and the record that is being redone, of which nothing is locked yet.
     unsafe {
         if pg_sys::standbyState >= HotStandbyState::STANDBY_SNAPSHOT_PENDING {
@@ -316,8 +317,9 @@ fn resolve(record: Record, horizon: Horizon) {
     }
 }
 
-/// Pins and locks a block of a record, and says whether its part has still to be applied.
-unsafe fn open(record: Record, id: u8, waits: bool) -> (XLogRedoAction::Type, Buffer) {
+/// Pins and exclusively locks a block of a record, waiting for others' pins if it `waits`, and says whether its part
+/// has still to be applied. No buffer where the block is not there any more.
+unsafe fn open(record: WalRecord, id: u8, waits: bool) -> (XLogRedoAction::Type, Buffer) {
     let is_made = u32::from(record.block(id).flags) & pg_sys::BKPBLOCK_WILL_INIT != 0;
     let mode = match (is_made, waits) {
         (false, _) => ReadBufferMode::RBM_NORMAL,
@@ -332,7 +334,7 @@ unsafe fn open(record: Record, id: u8, waits: bool) -> (XLogRedoAction::Type, Bu
 
 /// Gives up recovery: the record was written of another page than this.
 #[cold]
-unsafe fn fail(record: Record, id: u8) -> ! {
+unsafe fn fail(record: WalRecord, id: u8) -> ! {
     let block = record.block(id);
     #[cfg(feature = "pg15")]
     let (space, database, file) = (block.rnode.spcNode, block.rnode.dbNode, block.rnode.relNode);
@@ -359,7 +361,7 @@ unsafe fn fail(record: Record, id: u8) -> ! {
 /// `rm_desc`: what `pg_walinspect` shows of a record.
 #[pg_guard]
 unsafe extern "C-unwind" fn desc(text: StringInfo, record: *mut XLogReaderState) {
-    let record = Record(record);
+    let record = WalRecord(record);
     let parts = (0..record.blocks()).map(|id| match record.part(id) {
         Some(part) => format!("{id}: {part}"),
         None => format!("{id}: page"),

@@ -1,7 +1,7 @@
 //! Reading ahead: while reads miss, pages a scan will come to are asked for before it does (docs/design.md, 8).
 //!
-//! A window opens when the server has had to read a page that the scan wanted, and closes when what it asks for is in
-//! shared buffers anyway: a scan in memory asks for nothing.
+//! A lookahead opens when the server has had to read a page that the scan wanted, and closes when what it asks for is
+//! in shared buffers anyway: a scan in memory asks for nothing.
 
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -14,21 +14,23 @@ use fpbtree_engine::tree::Tree;
 use pgrx::pg_sys::{self, Oid, Relation};
 
 use crate::pg::ffi;
+use crate::pg::memory::Zeroed;
 use crate::pg::options::{self, Distance};
+use crate::pg::per_backend::PerBackend;
 use crate::pg::relation;
 use crate::storage::buffers::PgStore;
 
 /// Most pages asked for and not come to yet.
-pub const MOST_DISTANCE: usize = 1000;
+pub const MOST_DISTANCE: usize = options::MOST_DISTANCE as usize;
 
-/// Pages found in shared buffers in a row, beyond twice the window, that close it.
+/// Pages found in shared buffers in a row, beyond twice the lookahead, that close it.
 const PATIENCE: usize = 16;
-/// Leaves in a row that were not foreseen, until the foreseen ones are given up.
+/// Leaves in a row that were not asked for, until those that were are given up.
 const MOST_STRAYS: u32 = 8;
 
 /// What became of reads ahead.
 #[derive(Clone, Copy, Default)]
-pub struct Counts {
+pub struct PrefetchCounts {
     /// Pages the operating system was asked for.
     pub requested: u64,
     /// Pages that were in shared buffers already.
@@ -39,9 +41,9 @@ pub struct Counts {
     pub wasted: u64,
 }
 
-impl Counts {
+impl PrefetchCounts {
     /// Adds others.
-    pub fn add(&mut self, others: &Counts) {
+    pub fn add(&mut self, others: &PrefetchCounts) {
         self.requested += others.requested;
         self.cached += others.cached;
         self.used += others.used;
@@ -52,38 +54,33 @@ impl Counts {
     pub fn add_to_session(&mut self, index: Oid) {
         let counted = core::mem::take(self);
         if counted.requested + counted.cached > 0 {
-            let mut session = SESSION.0.borrow_mut();
+            let mut session = SESSION.borrow_mut();
             session.get_or_insert_default().entry(index.to_u32()).or_default().add(&counted);
         }
     }
 
     /// What this session has counted for an index.
-    pub fn of_session(index: Oid) -> Counts {
-        SESSION.0.borrow().as_ref().and_then(|session| session.get(&index.to_u32())).copied().unwrap_or_default()
+    pub fn of_session(index: Oid) -> PrefetchCounts {
+        SESSION.borrow().as_ref().and_then(|session| session.get(&index.to_u32())).copied().unwrap_or_default()
     }
 }
 
 /// Counts by index.
-struct Session(RefCell<Option<HashMap<u32, Counts>>>);
-
-// SAFETY: the server runs one thread.
-unsafe impl Sync for Session {}
-
-static SESSION: Session = Session(RefCell::new(None));
+static SESSION: PerBackend<RefCell<Option<HashMap<u32, PrefetchCounts>>>> = PerBackend::new(RefCell::new(None));
 
 /// How many pages may be asked for ahead.
 #[derive(Clone, Copy, Default)]
-pub struct Window {
+pub struct Lookahead {
     /// As many may be on their way now.
     pub size: usize,
     most: usize,
     hits: usize,
 }
 
-impl Window {
+impl Lookahead {
     /// A closed one that may grow so far.
-    pub fn new(most: usize) -> Window {
-        Window { size: 0, most, hits: 0 }
+    pub fn new(most: usize) -> Lookahead {
+        Lookahead { size: 0, most, hits: 0 }
     }
 
     /// Closes.
@@ -105,8 +102,8 @@ impl Window {
     ///
     /// # Safety
     /// `rel` is open, with that block. May raise.
-    pub unsafe fn ask(&mut self, rel: Relation, block: Block, counts: &mut Counts) -> bool {
-        // SAFETY: by this function's contract.
+    pub unsafe fn ask(&mut self, rel: Relation, block: Block, counts: &mut PrefetchCounts) -> bool {
+        // SAFETY: `rel` is open.
         let found = unsafe { prefetch(rel, block) };
         if found.initiated_io {
             counts.requested += 1;
@@ -130,8 +127,8 @@ pub unsafe fn prefetch(rel: Relation, block: Block) -> pg_sys::PrefetchBufferRes
     let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
     // SAFETY: an open relation.
     unsafe {
-        // The server raises an error of its own for a block in a file that is not there, and only a damaged page names one.
-        // Whoever reads the page says so.
+        // The server raises an error of its own for a block in a file that is not there, and only a damaged page names
+        // one. Whoever reads the page says so.
         if block >= pg_sys::RELSEG_SIZE && block >= ffi::RelationGetNumberOfBlocksInFork(rel, fork) {
             return pg_sys::PrefetchBufferResult { recent_buffer: relation::INVALID_BUFFER, initiated_io: false };
         }
@@ -144,7 +141,7 @@ pub unsafe fn prefetch(rel: Relation, block: Block) -> pg_sys::PrefetchBufferRes
 /// # Safety
 /// An open index of ours. May raise.
 pub unsafe fn distance(index: Relation, tablespace: Oid, is_maintenance: bool) -> usize {
-    // SAFETY: by this function's contract.
+    // SAFETY: `index` is an open index of ours.
     unsafe {
         let pages = match options::prefetch_distance(index) {
             None => 0,
@@ -163,7 +160,7 @@ pub unsafe fn distance(index: Relation, tablespace: Oid, is_maintenance: bool) -
 /// # Safety
 /// An open relation.
 pub unsafe fn tablespace(rel: Relation) -> Oid {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe { (*(*rel).rd_rel).reltablespace }
 }
 
@@ -179,7 +176,7 @@ pub fn misses() -> i64 {
 
 /// Leaves asked for ahead.
 pub struct LeavesAhead<K: KeySpace> {
-    window: Window,
+    lookahead: Lookahead,
     leaves: JumpPointers<K>,
     /// Of the leaves handed out, which are on their way; by number.
     asked: [bool; MOST_DISTANCE + 1],
@@ -190,21 +187,18 @@ pub struct LeavesAhead<K: KeySpace> {
     pub is_shared: bool,
 }
 
+// SAFETY: numbers, flags, and jump pointers that have not begun.
+unsafe impl<K: KeySpace> Zeroed for LeavesAhead<K> {}
+
 impl<K: KeySpace> LeavesAhead<K> {
-    /// None yet, in memory that is all zero.
-    ///
-    /// # Safety
-    /// All-zero bytes are what is in `memory`.
-    pub unsafe fn begin(memory: *mut Self, most: usize) {
-        // SAFETY: plain values.
-        unsafe {
-            (*memory).window = Window::new(most);
-            (*memory).leaves.end();
-        }
+    /// None yet, `most` ahead at most. Zeroed memory becomes so.
+    pub fn begin(&mut self, most: usize) {
+        self.lookahead = Lookahead::new(most);
+        self.leaves.end();
     }
 
-    /// Notes that the scan has come to this leaf and goes on from `place`, and whether it had to be read; asks for more if
-    /// leaves have to be.
+    /// Notes that the scan has come to this leaf and goes on from `place`, and whether it had to be read; asks for more
+    /// if leaves have to be.
     ///
     /// # Safety
     /// `index` is open and nothing of it is locked. May raise.
@@ -218,12 +212,12 @@ impl<K: KeySpace> LeavesAhead<K> {
         direction: Direction,
         place: &K::OwnedKey,
         index: Relation,
-        counts: &mut Counts,
+        counts: &mut PrefetchCounts,
     ) {
         if missed {
-            self.window.double();
+            self.lookahead.double();
         }
-        if self.window.size == 0 && self.given == self.passed {
+        if self.lookahead.size == 0 && self.given == self.passed {
             return;
         }
         if !self.leaves.has_begun() {
@@ -241,16 +235,16 @@ impl<K: KeySpace> LeavesAhead<K> {
                 self.leaves.begin(direction, place);
             }
         }
-        while self.leaves.ahead() < self.window.size {
+        while self.leaves.ahead() < self.lookahead.size {
             let Some(next) = tree.store().expect(self.leaves.next(tree, wanted)) else { break };
-            // SAFETY: by this function's contract.
-            self.asked[self.given % self.asked.len()] = unsafe { self.window.ask(index, next, counts) };
+            // SAFETY: `index` is open; asking for a block that it has not does no harm.
+            self.asked[self.given % self.asked.len()] = unsafe { self.lookahead.ask(index, next, counts) };
             self.given += 1;
         }
     }
 
     /// The oldest leaf handed out is not waited for any more.
-    fn settle(&mut self, used: bool, counts: &mut Counts) {
+    fn settle(&mut self, used: bool, counts: &mut PrefetchCounts) {
         if self.asked[self.passed % self.asked.len()] {
             if used {
                 counts.used += 1;
@@ -262,7 +256,7 @@ impl<K: KeySpace> LeavesAhead<K> {
     }
 
     /// Forgets what was asked for.
-    fn give_up(&mut self, counts: &mut Counts) {
+    fn give_up(&mut self, counts: &mut PrefetchCounts) {
         while self.passed < self.given {
             self.settle(self.is_shared, counts);
         }
@@ -271,8 +265,8 @@ impl<K: KeySpace> LeavesAhead<K> {
     }
 
     /// Forgets what was asked for, and asks for nothing until a leaf has to be read.
-    pub fn close(&mut self, counts: &mut Counts) {
+    pub fn close(&mut self, counts: &mut PrefetchCounts) {
         self.give_up(counts);
-        self.window.close();
+        self.lookahead.close();
     }
 }

@@ -1,16 +1,17 @@
 //! The bounds that an argument of a scan key puts on a column, whatever type of the operator family it has.
 
 use core::cmp::Ordering;
+use core::mem::MaybeUninit;
 
 use fpbtree_engine::keys::ColumnType;
 use pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 
-use crate::pg::memory::zeroed_array;
+use crate::pg::memory::zeroed_values;
 use crate::pg::{errors, ffi};
 use crate::values::column::{self, ImageBuffer, image};
 use crate::values::exact;
-pub use crate::values::exact::{Neighbours, Range};
+pub use crate::values::exact::{FieldRange, Neighbours};
 
 /// What a local time and its moment differ by is less than this, in seconds: no zone has a week.
 const MOST_OFFSET: i64 = 7 * DAY;
@@ -92,26 +93,26 @@ fn signed(ty: ColumnType, image: u128) -> i64 {
 
 /// Finds the neighbours by calling the family's comparison function.
 unsafe fn by_function(order: ColumnOrder, subtype: Oid, arg: Datum) -> Neighbours {
-    // SAFETY: by this function's contract.
+    // SAFETY: `arg` is of the type `subtype`, which the family compares with the column's.
     unsafe { exact::search(order.ty, comparison(order, subtype, arg)) }
 }
 
 /// The family's comparison function, for fields of the column and this argument.
 unsafe fn comparison(order: ColumnOrder, subtype: Oid, arg: Datum) -> impl FnMut(u128) -> Ordering {
-    // SAFETY: a function of two arguments of these types, called as the server's fmgr is. FmgrInfo may start as zeros.
+    // SAFETY: a function of two arguments of these types, called as the server's fmgr is.
     let mut info: FmgrInfo = unsafe {
         let function = ffi::get_opfamily_proc(order.family, order.input, subtype, column::ORDER_FUNCTION);
         if function == Oid::INVALID {
             refuse(order, subtype);
         }
-        let mut info = core::mem::zeroed();
+        let mut info = FmgrInfo::default();
         ffi::fmgr_info_cxt(function, &mut info, pg_sys::CurrentMemoryContext);
         info
     };
     let mut room = ImageBuffer::default();
     move |field| {
         let value = column::value(order.ty, order.ty.decode(field, false), &mut room);
-        // SAFETY: as above.
+        // SAFETY: the function takes two values of these types.
         let sign = unsafe { ffi::FunctionCall2Coll(&mut info, Oid::INVALID, value, arg) };
         (sign.value() as i32).cmp(&0)
     }
@@ -130,16 +131,17 @@ pub fn is_local(order: ColumnOrder, subtype: Oid) -> bool {
 /// comparisons, and about as many more, or a hundred, if the clocks change within weeks.
 ///
 /// # Safety
-/// As [`neighbours`]. Memory is taken from the current context.
+/// `moment` is not NULL, and no member of the family is missing. Takes memory from the current context. May raise: the
+/// caller's frames own no destructors.
 pub unsafe fn local_ranges(
     order: ColumnOrder,
     moment: Datum,
-    wants: impl Fn(Neighbours) -> Option<Range>,
-    ranges: &mut List<Range>,
+    wants: impl Fn(Neighbours) -> Option<FieldRange>,
+    ranges: &mut ContextList<FieldRange>,
 ) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `moment` is a timestamptz, which the family compares with the column's.
     unsafe {
-        let mut cuts = List::new();
+        let mut cuts = ContextList::new();
         add_cuts(order.ty, moment.value() as i64, &mut cuts);
         cuts.as_mut_slice().sort_unstable();
         let compare = comparison(order, pg_sys::TIMESTAMPTZOID, moment);
@@ -151,7 +153,7 @@ pub unsafe fn local_ranges(
 
 /// Adds the fields of local times, of those that a zone could bring near `moment`, from which on the server may use
 /// another offset than before.
-unsafe fn add_cuts(ty: ColumnType, moment: i64, cuts: &mut List<u128>) {
+unsafe fn add_cuts(ty: ColumnType, moment: i64, cuts: &mut ContextList<u128>) {
     let seconds = moment.div_euclid(SECOND) + EPOCH;
     let (offset, _) = offset_at(seconds);
     // With cuts on both sides of the local time that the moment most likely is, no piece needs a long search.
@@ -170,7 +172,7 @@ unsafe fn add_cuts(ty: ColumnType, moment: i64, cuts: &mut List<u128>) {
         let old = change + before;
         for local in [old, old + 1, change + after, change + DAY] {
             let local = (local - EPOCH).saturating_mul(SECOND);
-            // SAFETY: as above.
+            // SAFETY: the list is not used longer than the current memory context lives.
             unsafe { cuts.push(first_field(ty, local)) };
         }
         from = change;
@@ -187,8 +189,8 @@ fn first_field(ty: ColumnType, local: i64) -> u128 {
     ty.encode(image as u128).0
 }
 
-/// The session's time zone's offset from UTC at a moment of Unix time, and its next change after that: when, and to what
-/// offset. All in seconds.
+/// The session's time zone's offset from UTC at a moment of Unix time, and its next change after that: when, and to
+/// what offset. All in seconds.
 fn offset_at(moment: i64) -> (i64, Option<(i64, i64)>) {
     let (mut before, mut was_summer, mut change) = (0, 0, 0);
     let (mut after, mut is_summer) = (0, 0);
@@ -208,35 +210,36 @@ fn offset_at(moment: i64) -> (i64, Option<(i64, i64)>) {
 }
 
 /// A growing list in the server's memory, which goes with its context: no destructor (I10).
-pub struct List<T: 'static> {
-    memory: &'static mut [T],
+pub struct ContextList<T: 'static> {
+    memory: &'static mut [MaybeUninit<T>],
     count: usize,
 }
 
-impl<T: Copy> List<T> {
+impl<T: Copy> ContextList<T> {
     /// None.
-    pub fn new() -> List<T> {
-        List { memory: &mut [], count: 0 }
+    pub fn new() -> ContextList<T> {
+        ContextList { memory: &mut [], count: 0 }
     }
 
     /// Appends a value.
     ///
     /// # Safety
-    /// As [`zeroed_array`].
+    /// The list is not used longer than the current memory context lives. May raise when out of memory.
     pub unsafe fn push(&mut self, value: T) {
         if self.count == self.memory.len() {
-            // SAFETY: by this function's contract.
-            let memory = unsafe { zeroed_array(4.max(2 * self.count)) };
+            // SAFETY: the list is not used longer than the context lives.
+            let memory = unsafe { zeroed_values(pg_sys::CurrentMemoryContext, 4.max(2 * self.count)) };
             memory[..self.count].copy_from_slice(self.memory);
             self.memory = memory;
         }
-        self.memory[self.count] = value;
+        self.memory[self.count].write(value);
         self.count += 1;
     }
 
     /// The values.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        &mut self.memory[..self.count]
+        // SAFETY: so many have been written.
+        unsafe { self.memory[..self.count].assume_init_mut() }
     }
 }
 

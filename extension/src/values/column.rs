@@ -3,13 +3,11 @@
 use core::ffi::c_int;
 
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
-use fpbtree_engine::page::Shape;
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR};
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::pg::errors::NameText;
 use crate::pg::{errors, ffi};
-use crate::values::keys::BytesColumns;
 
 /// `pg_index.indoption`: DESC.
 pub const OPTION_DESCENDING: i16 = 1;
@@ -56,22 +54,39 @@ pub const fn is_integer(ty: ColumnType) -> bool {
 /// # Safety
 /// `rel` is an open index, with that column.
 pub unsafe fn is_expression(rel: Relation, c: usize) -> bool {
-    // SAFETY: by this function's contract: the array has a number for each column.
+    // SAFETY: `rel` is open; the array has a number for each column.
     unsafe { (*(*rel).rd_index).indkey.values.as_slice(c + 1)[c] == 0 }
+}
+
+/// Whether a collation orders texts as their bytes.
+///
+/// # Safety
+/// May raise.
+pub unsafe fn is_byte_order(collation: Oid) -> bool {
+    if collation == Oid::INVALID {
+        return false;
+    }
+    // SAFETY: the server's functions, with their signatures of this version.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return ffi::lc_collate_is_c(collation);
+        #[cfg(feature = "pg18")]
+        return (*ffi::pg_newlocale_from_collation(collation)).collate_is_c;
+    }
 }
 
 /// An operator class, as the catalog has it.
 #[derive(Clone, Copy)]
-pub struct Class {
+pub struct OperatorClass {
     name: pg_sys::NameData,
     input: Oid,
     storage: Oid,
 }
 
-impl Class {
+impl OperatorClass {
     /// # Safety
     /// May raise.
-    pub unsafe fn of(class: Oid) -> Class {
+    pub unsafe fn of(class: Oid) -> OperatorClass {
         // SAFETY: the server's catalog cache; what is found there is copied before it is given back.
         unsafe {
             let tuple = ffi::SearchSysCache1(pg_sys::SysCacheIdentifier::CLAOID as c_int, Datum::from(class));
@@ -81,7 +96,7 @@ impl Class {
             }
             let header = (*tuple).t_data;
             let form: *const pg_sys::FormData_pg_opclass = header.byte_add((*header).t_hoff.into()).cast();
-            let found = Class { name: (*form).opcname, input: (*form).opcintype, storage: (*form).opckeytype };
+            let found = OperatorClass { name: (*form).opcname, input: (*form).opcintype, storage: (*form).opckeytype };
             ffi::ReleaseSysCache(tuple);
             found
         }
@@ -115,7 +130,7 @@ pub unsafe fn refuse_unfit(rel: Relation) {
         let classes = ffi::SysCacheGetAttr(indexes, (*rel).rd_indextuple, attribute, &mut is_null);
         let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
         for c in 0..(*(*rel).rd_index).indnkeyatts as usize {
-            let class = Class::of((*classes).values.as_slice(c + 1)[c]);
+            let class = OperatorClass::of((*classes).values.as_slice(c + 1)[c]);
             if !class.stores_its_input() {
                 refuse_storage(&class);
             }
@@ -130,7 +145,7 @@ pub unsafe fn refuse_unfit(rel: Relation) {
 }
 
 #[cold]
-fn refuse_storage(class: &Class) -> ! {
+fn refuse_storage(class: &OperatorClass) -> ! {
     errors::raise(
         ERRCODE_FEATURE_NOT_SUPPORTED,
         format_args!("operator class \"{}\" stores another type than it is for", class.name()),
@@ -140,7 +155,7 @@ fn refuse_storage(class: &Class) -> ! {
 }
 
 #[cold]
-fn refuse_collation(class: &Class) -> ! {
+fn refuse_collation(class: &OperatorClass) -> ! {
     errors::raise(
         ERRCODE_FEATURE_NOT_SUPPORTED,
         format_args!("nondeterministic collations are not supported for operator class \"{}\"", class.name()),
@@ -149,25 +164,11 @@ fn refuse_collation(class: &Class) -> ! {
     )
 }
 
-/// How the index's columns make keys: exact lanes if all of them fit, else byte strings, of whose columns more is told.
+/// How the columns make a lane, if they do, and are all the index has.
 ///
 /// # Safety
-/// `rel` is an open index of ours. May raise: the caller's frames own no destructors.
-pub unsafe fn index_shape(rel: Relation) -> (Shape, Option<BytesColumns>) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        match exact_shape(rel) {
-            Some(shape) => (Shape::Exact(shape), None),
-            None => {
-                let columns = BytesColumns::new(rel);
-                (Shape::Bytes(*columns.shape()), Some(columns))
-            }
-        }
-    }
-}
-
-/// How the columns make a lane, if they do, and are all the index has.
-unsafe fn exact_shape(rel: Relation) -> Option<KeyShape> {
+/// `rel` is an open index of ours.
+pub unsafe fn exact_shape(rel: Relation) -> Option<KeyShape> {
     // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
     unsafe {
         let index = &*(*rel).rd_index;
@@ -206,10 +207,10 @@ pub unsafe fn image(ty: ColumnType, value: Datum) -> u128 {
         Int8 | Float8 | Timestamp | Time | Money | PgLsn | Xid8 => u128::from(word as u64),
         // SAFETY: types passed by reference, of these lengths.
         Uuid => unsafe { u128::from_be_bytes(*value.cast_mut_ptr::<[u8; 16]>()) },
-        // SAFETY: as above.
+        // SAFETY: a value of this length.
         Macaddr8 => unsafe { u128::from(u64::from_be_bytes(*value.cast_mut_ptr::<[u8; 8]>())) },
         Macaddr => {
-            // SAFETY: as above.
+            // SAFETY: a value of this length.
             let [a, b, c, d, e, f] = unsafe { *value.cast_mut_ptr::<[u8; 6]>() };
             u128::from(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
         }
@@ -223,7 +224,7 @@ pub unsafe fn image(ty: ColumnType, value: Datum) -> u128 {
 #[inline]
 pub unsafe fn store(ty: ColumnType, image: u128, out: *mut u8) {
     use ColumnType::*;
-    // SAFETY: room by this function's contract, at any alignment.
+    // SAFETY: `out` has room for the type's length; it may be aligned to anything.
     unsafe {
         match ty {
             Bool | Char => out.write(image as u8),
@@ -242,7 +243,7 @@ pub unsafe fn store(ty: ColumnType, image: u128, out: *mut u8) {
     }
 }
 
-/// ImageBuffer for the value of a type that is passed by reference.
+/// Room for the value of a type that is passed by reference.
 #[derive(Default)]
 #[repr(align(8))]
 pub struct ImageBuffer([u8; 16]);
@@ -270,6 +271,6 @@ pub fn value(ty: ColumnType, image: u128, room: &mut ImageBuffer) -> Datum {
 /// # Safety
 /// `rel` is an open index of ours. May raise.
 pub unsafe fn is_returnable(rel: Relation) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open.
     unsafe { exact_shape(rel) }.is_none_or(|shape| shape.returnable())
 }

@@ -52,14 +52,14 @@ pub fn search(ty: ColumnType, compare: impl FnMut(u128) -> Ordering) -> Neighbou
     search_in(&values(ty), compare)
 }
 
-/// As [`search`], where `compare` keeps to the order of the column only from one of `cuts` (ascending) to the next:
-/// what `wants` makes of the neighbours in each such piece of the column's values, ascending.
+/// Searches as [`search`] does, where `compare` keeps to the order of the column only from one of `cuts` (ascending) to
+/// the next: what `wants` makes of the neighbours in each such piece of the column's values, ascending.
 pub fn search_pieces(
     ty: ColumnType,
     cuts: &[u128],
     mut compare: impl FnMut(u128) -> Ordering,
-    wants: impl Fn(Neighbours) -> Option<Range>,
-    mut add: impl FnMut(Range),
+    wants: impl Fn(Neighbours) -> Option<FieldRange>,
+    mut add: impl FnMut(FieldRange),
 ) {
     for (first, last) in values(ty) {
         let inside = cuts.iter().filter(|&&cut| first < cut && cut <= last);
@@ -81,7 +81,7 @@ pub fn search_pieces(
 }
 
 /// The neighbours among the fields in some ranges, ascending.
-fn search_in(ranges: &[Range], mut compare: impl FnMut(u128) -> Ordering) -> Neighbours {
+fn search_in(ranges: &[FieldRange], mut compare: impl FnMut(u128) -> Ordering) -> Neighbours {
     Neighbours {
         floor: ranges.iter().rev().find_map(|&range| last(range, |field| compare(field).is_le())),
         ceil: ranges.iter().find_map(|&range| first(range, |field| compare(field).is_ge())),
@@ -89,11 +89,11 @@ fn search_in(ranges: &[Range], mut compare: impl FnMut(u128) -> Ordering) -> Nei
 }
 
 /// Fields from one to another, both included.
-pub type Range = (u128, u128);
+pub type FieldRange = (u128, u128);
 
 /// The fields of valid values, in ascending ranges. Some types have more fields, which comparison functions do not
 /// expect.
-fn values(ty: ColumnType) -> [Range; 3] {
+fn values(ty: ColumnType) -> [FieldRange; 3] {
     const DATES: (i64, i64) = (-2_451_545, 2_145_031_948);
     const TIMESTAMPS: (i64, i64) = (-211_813_488_000_000_000, 9_223_371_331_199_999_999);
     let field = |image: u128| ty.encode(image).0;
@@ -112,7 +112,7 @@ fn values(ty: ColumnType) -> [Range; 3] {
 }
 
 /// The last of the range for which `holds`, which holds for the first ones only.
-fn last((mut low, mut high): Range, mut holds: impl FnMut(u128) -> bool) -> Option<u128> {
+fn last((mut low, mut high): FieldRange, mut holds: impl FnMut(u128) -> bool) -> Option<u128> {
     if holds(high) {
         return Some(high);
     }
@@ -127,7 +127,7 @@ fn last((mut low, mut high): Range, mut holds: impl FnMut(u128) -> bool) -> Opti
 }
 
 /// The first of the range for which `holds`, which holds for the last ones only.
-fn first((mut low, mut high): Range, mut holds: impl FnMut(u128) -> bool) -> Option<u128> {
+fn first((mut low, mut high): FieldRange, mut holds: impl FnMut(u128) -> bool) -> Option<u128> {
     if holds(low) {
         return Some(low);
     }

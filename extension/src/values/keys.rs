@@ -10,16 +10,14 @@ use fpbtree_engine::keys::bytes::{
 use fpbtree_engine::keys::digits::Buffer;
 use fpbtree_engine::page::{Bytes, Entry, Shape};
 use fpbtree_engine::scan::Scannable;
-use fpbtree_engine::tree::Tree;
 use fpbtree_engine::tree::load::Loadable;
 use pgrx::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Relation};
 
 use crate::pg::errors::{Name, Text};
+use crate::pg::tid::heap_place;
 use crate::pg::{errors, ffi};
-use crate::storage::buffers::PgStore;
-use crate::storage::index::{Index, heap_place};
-use crate::values::codec::{Codec, Payload, Scratch};
+use crate::values::codec::{Codec, DatumBuffer, Payload};
 use crate::values::column;
 use crate::values::compare_cache::CompareCache;
 use crate::values::tuple::Tuple;
@@ -29,25 +27,36 @@ pub trait Keyed: Loadable + Scannable {
     /// What is known of the index's columns. Plain memory; it stays where it is while an order borrows from it.
     type Columns: Clone;
     /// What makes an entry.
-    type Row;
+    type RowEntry;
 
-    /// What is known of the columns of an index.
+    /// What is known of the columns of an index of this key space, but for [functions](Keyed::find_functions).
+    fn columns(columns: &IndexColumns) -> Self::Columns;
+
+    /// Looks up the functions that compare values.
     ///
     /// # Safety
     /// `rel` is the open index. May raise.
-    unsafe fn columns(rel: Relation) -> Self::Columns;
+    #[inline(always)]
+    unsafe fn find_functions(_columns: &mut Self::Columns, _rel: Relation) {}
 
-    /// The same, of an index whose meta page is not there yet.
+    /// What is known of the columns of an index whose meta page is not there yet.
     ///
     /// # Safety
-    /// As [`columns`](Keyed::columns).
-    unsafe fn new_columns(rel: Relation) -> Self::Columns;
+    /// `rel` is the open index. May raise.
+    unsafe fn new_columns(rel: Relation) -> Self::Columns {
+        // SAFETY: `rel` is open.
+        unsafe {
+            let mut columns = Self::columns(&IndexColumns::of(rel));
+            Self::find_functions(&mut columns, rel);
+            columns
+        }
+    }
 
     /// How keys are compared beyond what their bytes say.
     fn order(columns: &Self::Columns) -> Self::Order<'_>;
 
-    /// KeyBuffer for a row's entry-to-be.
-    fn new_row() -> Self::Row;
+    /// Room for a row's entry-to-be.
+    fn new_row() -> Self::RowEntry;
 
     /// Makes a row's entry-to-be, in place: it may be large.
     ///
@@ -60,14 +69,14 @@ pub trait Keyed: Loadable + Scannable {
         values: *const Datum,
         nulls: *const bool,
         tid: *const ItemPointerData,
-        row: &mut Self::Row,
+        row: &mut Self::RowEntry,
     );
 
     /// The entry of a row.
-    fn entry(row: &Self::Row) -> Entry<'_, Self>;
+    fn entry(row: &Self::RowEntry) -> Entry<'_, Self>;
 
     /// The places before and behind all entries with the key of a row, whatever their TIDs.
-    fn around(columns: &Self::Columns, row: &Self::Row, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey);
+    fn around(columns: &Self::Columns, row: &Self::RowEntry, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey);
 
     /// The place behind all entries with the key of an entry. `None` if the entry is damaged.
     fn beyond(columns: &Self::Columns, entry: &Entry<'_, Self>, place: &mut Self::OwnedKey) -> Option<()>;
@@ -115,15 +124,42 @@ macro_rules! with_keys {
 }
 pub(crate) use with_keys;
 
-/// The tree of an index.
-#[inline(always)]
-pub fn tree<'t, K: Keyed>(store: &'t PgStore, index: &'t Index, columns: &'t K::Columns) -> Tree<'t, PgStore, K> {
-    Tree::ordered(store, &index.geometry, K::order(columns))
+/// How the columns of an index make keys, as the catalogs say: exact lanes if all of them fit, else byte strings.
+#[expect(clippy::large_enum_variant, reason = "kept once for each index")]
+pub enum IndexColumns {
+    /// Lanes.
+    Exact(KeyShape),
+    /// Byte strings.
+    Bytes(BytesColumns),
+}
+
+impl IndexColumns {
+    /// The columns of an index.
+    ///
+    /// # Safety
+    /// `rel` is an open index of ours. May raise: the caller's frames own no destructors.
+    pub unsafe fn of(rel: Relation) -> IndexColumns {
+        // SAFETY: `rel` is open.
+        unsafe {
+            match column::exact_shape(rel) {
+                Some(shape) => IndexColumns::Exact(shape),
+                None => IndexColumns::Bytes(BytesColumns::new(rel)),
+            }
+        }
+    }
+
+    /// How they make keys, as the meta page has it.
+    pub fn shape(&self) -> Shape {
+        match self {
+            IndexColumns::Exact(shape) => Shape::Exact(*shape),
+            IndexColumns::Bytes(columns) => Shape::Bytes(*columns.shape()),
+        }
+    }
 }
 
 /// A row's TID. A heap offset that no heap page of this block size has is refused.
 unsafe fn tid_of(rel: Relation, rank: bool, negative: bool, tid: *const ItemPointerData) -> Tid {
-    // SAFETY: a valid TID, by the caller's contract.
+    // SAFETY: `tid` points to a TID.
     let (block, offset) = unsafe { heap_place(tid) };
     if offset > Tid::MAX_OFFSET {
         errors::raise(
@@ -141,19 +177,13 @@ macro_rules! keyed {
     ($($lane:ident)*) => {$(
         impl Keyed for $lane {
             type Columns = KeyShape;
-            type Row = ($lane, Tid);
+            type RowEntry = ($lane, Tid);
 
             #[inline(always)]
-            unsafe fn columns(rel: Relation) -> KeyShape {
-                // SAFETY: by this function's contract.
-                unsafe { Index::key_shape(rel) }.expect("lanes of this kind are exact")
-            }
-
-            unsafe fn new_columns(rel: Relation) -> KeyShape {
-                // SAFETY: by this function's contract.
-                match unsafe { column::index_shape(rel) } {
-                    (Shape::Exact(shape), _) => shape,
-                    _ => unreachable!("lanes of this kind are exact"),
+            fn columns(columns: &IndexColumns) -> KeyShape {
+                match columns {
+                    IndexColumns::Exact(shape) => *shape,
+                    IndexColumns::Bytes(_) => unreachable!("lanes of this kind are exact"),
                 }
             }
 
@@ -183,7 +213,7 @@ macro_rules! keyed {
                     (0..columns.len()).for_each(|c| images[c] = image(c));
                     shape.pack(&images[..columns.len()])
                 };
-                // SAFETY: by this function's contract.
+                // SAFETY: `rel` is open, and `tid` points to a TID.
                 *row = ($lane::from_u128(packed.lane), unsafe { tid_of(rel, packed.rank, packed.negative, tid) });
             }
 
@@ -211,7 +241,7 @@ macro_rules! keyed {
                 for (c, column) in shape.columns().iter().enumerate() {
                     match shape.unpack(entry.key.to_u128(), entry.tid, c) {
                         None => tuple.put_null(),
-                        // SAFETY: by this function's contract.
+                        // SAFETY: the image is of the column's type.
                         Some(image) => unsafe { tuple.put_exact(column.ty, image)? },
                     }
                 }
@@ -252,7 +282,7 @@ impl BytesColumns {
     /// # Safety
     /// `rel` is an open index of ours. May raise.
     pub unsafe fn new(rel: Relation) -> BytesColumns {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open.
         unsafe {
             let keys = (*(*rel).rd_index).indnkeyatts as usize;
             let all = (*(*rel).rd_index).indnatts as usize;
@@ -273,19 +303,6 @@ impl BytesColumns {
             let shape = BytesShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
             let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
             BytesColumns { shape, codecs, keys, payloads, all, functions, computes, cache: CompareCache::new() }
-        }
-    }
-
-    /// Looks up the functions that compare opaque columns.
-    ///
-    /// # Safety
-    /// `rel` is the open index. May raise.
-    unsafe fn find_functions(&mut self, rel: Relation) {
-        for c in self.shape.opaque_from()..self.keys {
-            if self.codecs[c].shape.is_opaque() {
-                // SAFETY: by this function's contract; every operator class has an order function.
-                self.functions[c] = unsafe { ffi::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
-            }
         }
     }
 
@@ -317,7 +334,7 @@ impl BytesColumns {
     /// Calls the operator class's function. May raise.
     fn ask(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
         let codec = &self.codecs[column];
-        let (mut first, mut second) = (Scratch::new(), Scratch::new());
+        let (mut first, mut second) = (DatumBuffer::new(), DatumBuffer::new());
         let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else {
             return Ordering::Less;
         };
@@ -328,14 +345,14 @@ impl BytesColumns {
 }
 
 /// A row's key and what goes with it.
-pub struct BytesRow {
+pub struct BytesRowEntry {
     digits: Buffer<MOST_KEY>,
     normal: usize,
     payload: Buffer<MOST_PARTS>,
     tid: Tid,
 }
 
-impl BytesRow {
+impl BytesRowEntry {
     /// The key's digits.
     pub fn digits(&self) -> &[u8] {
         self.digits.as_slice()
@@ -344,23 +361,22 @@ impl BytesRow {
 
 impl Keyed for Bytes {
     type Columns = BytesColumns;
-    type Row = BytesRow;
+    type RowEntry = BytesRowEntry;
 
-    unsafe fn columns(rel: Relation) -> BytesColumns {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let mut columns = Index::bytes_columns(rel);
-            columns.find_functions(rel);
-            columns
+    fn columns(columns: &IndexColumns) -> BytesColumns {
+        match columns {
+            IndexColumns::Bytes(columns) => columns.clone(),
+            IndexColumns::Exact(_) => unreachable!("lanes of this kind are prefixes"),
         }
     }
 
-    unsafe fn new_columns(rel: Relation) -> BytesColumns {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let mut columns = BytesColumns::new(rel);
-            columns.find_functions(rel);
-            columns
+    unsafe fn find_functions(columns: &mut BytesColumns, rel: Relation) {
+        for c in columns.shape.opaque_from()..columns.keys {
+            if columns.codecs[c].shape.is_opaque() {
+                // SAFETY: `rel` is open; every operator class has an order function.
+                columns.functions[c] =
+                    unsafe { ffi::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
+            }
         }
     }
 
@@ -369,8 +385,8 @@ impl Keyed for Bytes {
     }
 
     #[inline(always)]
-    fn new_row() -> BytesRow {
-        BytesRow { digits: Buffer::new(), normal: 0, payload: Buffer::new(), tid: Tid::MIN }
+    fn new_row() -> BytesRowEntry {
+        BytesRowEntry { digits: Buffer::new(), normal: 0, payload: Buffer::new(), tid: Tid::MIN }
     }
 
     unsafe fn put_row(
@@ -379,27 +395,27 @@ impl Keyed for Bytes {
         values: *const Datum,
         nulls: *const bool,
         tid: *const ItemPointerData,
-        row: &mut BytesRow,
+        row: &mut BytesRowEntry,
     ) {
         row.digits.clear();
         row.payload.clear();
-        let mut rest = Buffer::<MOST_KEY>::new();
-        // SAFETY: by this function's contract.
+        let mut carried = Buffer::<MOST_KEY>::new();
+        // SAFETY: `rel` is open, and there is a value and a null flag for each column; `tid` points to a TID.
         unsafe {
             for (c, codec) in columns.codecs.iter().enumerate().take(columns.keys) {
-                codec.put(*values.add(c), *nulls.add(c), &mut row.digits, &mut rest);
+                codec.put(*values.add(c), *nulls.add(c), &mut row.digits, &mut carried);
             }
             for (c, payload) in columns.payloads.iter().enumerate().take(columns.all) {
                 if let Some(payload) = payload {
-                    payload.put(*values.add(c), *nulls.add(c), &mut rest);
+                    payload.put(*values.add(c), *nulls.add(c), &mut carried);
                 }
             }
             let parts = columns.shape.parts(row.digits.as_slice());
             row.normal = parts.normal.len();
             row.payload.put(parts.marker);
             row.payload.put(parts.value);
-            row.payload.put(rest.as_slice());
-            let size = row.digits.len() + rest.len();
+            row.payload.put(carried.as_slice());
+            let size = row.digits.len() + carried.len();
             if size > MOST_KEY {
                 refuse_size(rel, size, tid);
             }
@@ -407,12 +423,12 @@ impl Keyed for Bytes {
         }
     }
 
-    fn entry(row: &BytesRow) -> Entry<'_, Bytes> {
+    fn entry(row: &BytesRowEntry) -> Entry<'_, Bytes> {
         let normal = &row.digits.as_slice()[..row.normal];
         Entry { key: Stored::whole(normal, row.payload.as_slice()), tid: row.tid, child: NO_BLOCK }
     }
 
-    fn around(columns: &BytesColumns, row: &BytesRow, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey) {
+    fn around(columns: &BytesColumns, row: &BytesRowEntry, low: &mut Self::OwnedKey, high: &mut Self::OwnedKey) {
         low.set_to_place(&columns.shape, row.digits(), false);
         high.set_to_place(&columns.shape, row.digits(), true);
     }
@@ -432,7 +448,7 @@ impl Keyed for Bytes {
         let mut room = KeyBuffer::new();
         let Opened { mut normal, mut value, mut carried } = columns.shape.open(&entry.key, &mut room)?;
         tuple.clear();
-        // SAFETY: by this function's contract.
+        // SAFETY: no frame here owns a destructor.
         unsafe {
             for (c, codec) in columns.codecs[..columns.keys].iter().enumerate() {
                 let key = if c < columns.shape.opaque_from() { &mut normal } else { &mut value };

@@ -8,3 +8,4 @@ pub mod compare_cache;
 pub mod exact;
 pub mod keys;
 pub mod tuple;
+pub mod varlena;

@@ -5,14 +5,14 @@ use fpbtree_engine::format::Tid;
 use fpbtree_engine::keys::{ColumnType, KeyShape};
 use pgrx::pg_sys::{IndexTupleData, MemoryContext};
 
-use crate::pg::memory::{allocate, free_array};
-use crate::storage::index::heap_tid;
+use crate::pg::memory::{free_array, zeroed_values};
+use crate::pg::tid::heap_tid;
 use crate::values::column;
 
 /// The tuple that is being formed, or was formed last.
 pub struct Tuple {
     context: MemoryContext,
-    /// ImageBuffer for a header, a null bitmap and values, aligned to 16.
+    /// Room for a header, a null bitmap and values, aligned to 16.
     bytes: &'static mut [u8],
     /// Where the last value ends.
     used: usize,
@@ -45,7 +45,7 @@ impl Tuple {
     /// # Safety
     /// Not used longer than the context lives. May raise when out of memory.
     pub unsafe fn new(context: MemoryContext) -> Tuple {
-        // SAFETY: by this function's contract.
+        // SAFETY: nobody uses the tuple longer than the context lives.
         let bytes = unsafe { room(context, FIRST_ROOM) };
         Tuple { context, bytes, used: VALUES, columns: 0, nulls: 0 }
     }
@@ -55,7 +55,7 @@ impl Tuple {
     /// # Safety
     /// The tuple is not used any more.
     pub unsafe fn end(&mut self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: nobody uses the tuple any more.
         unsafe { free_array(core::mem::take(&mut self.bytes)) };
     }
 
@@ -72,8 +72,8 @@ impl Tuple {
         self.columns += 1;
     }
 
-    /// The next column is what `write` writes, of `most` bytes or less: it says of how many. As with the others of its
-    /// kind, None if there is no value to be had. `align` is a power of 2.
+    /// The next column is what `write` writes, of `most` bytes or less: it says of how many. None if it has no
+    /// value to write. `align` is a power of 2.
     ///
     /// # Safety
     /// The caller's frames own no destructors: may raise when out of memory.
@@ -86,7 +86,7 @@ impl Tuple {
     ) -> Option<()> {
         let begin = (self.used + align - 1) & !(align - 1);
         if begin + most + MOST_PADDING > self.bytes.len() {
-            // SAFETY: by this function's contract.
+            // SAFETY: no frame here owns a destructor.
             unsafe { self.grow(begin + most + MOST_PADDING) };
         }
         if align > 1 {
@@ -101,10 +101,10 @@ impl Tuple {
     /// The next column is these bytes.
     ///
     /// # Safety
-    /// As for [`put_with`](Self::put_with).
+    /// The caller's frames own no destructors: may raise when out of memory.
     #[inline]
     pub unsafe fn put(&mut self, value: &[u8], align: usize) -> Option<()> {
-        // SAFETY: by this function's contract.
+        // SAFETY: no frame here owns a destructor.
         unsafe {
             self.put_with(value.len(), align, |room| {
                 room.copy_from_slice(value);
@@ -116,11 +116,11 @@ impl Tuple {
     /// The next column is the lower bytes of an integer, which is as wide as it is aligned: 8 at most.
     ///
     /// # Safety
-    /// As for [`put_with`](Self::put_with).
+    /// The caller's frames own no destructors: may raise when out of memory.
     #[inline]
     pub unsafe fn put_integer(&mut self, integer: u64, width: usize) -> Option<()> {
         let bytes = integer.to_le_bytes();
-        // SAFETY: by this function's contract.
+        // SAFETY: no frame here owns a destructor.
         unsafe {
             self.put_with(bytes.len(), width, |room| {
                 room.copy_from_slice(&bytes);
@@ -132,11 +132,11 @@ impl Tuple {
     /// The next column is the value of an image.
     ///
     /// # Safety
-    /// As for [`put_with`](Self::put_with).
+    /// The caller's frames own no destructors: may raise when out of memory.
     #[inline]
     pub unsafe fn put_exact(&mut self, ty: ColumnType, image: u128) -> Option<()> {
         let (length, align) = layout(ty);
-        // SAFETY: by this function's contract; room for the longest type.
+        // SAFETY: there is room for the longest type; no frame here owns a destructor.
         unsafe {
             self.put_with(LONGEST_EXACT, align, |room| {
                 column::store(ty, image, room.as_mut_ptr());
@@ -168,7 +168,7 @@ impl Tuple {
     /// More room.
     #[cold]
     unsafe fn grow(&mut self, needed: usize) {
-        // SAFETY: as the caller; nobody else uses the old bytes.
+        // SAFETY: nobody else uses the old bytes.
         unsafe {
             let bytes = room(self.context, needed.next_power_of_two());
             bytes[..self.used].copy_from_slice(&self.bytes[..self.used]);
@@ -178,8 +178,8 @@ impl Tuple {
 }
 
 unsafe fn room(context: MemoryContext, length: usize) -> &'static mut [u8] {
-    // SAFETY: new memory of that size, by the callers' contract not used longer than the context lives.
-    unsafe { core::slice::from_raw_parts_mut(allocate(context, length, true), length) }
+    // SAFETY: the callers do not use it longer than the context lives.
+    unsafe { zeroed_values(context, length) }
 }
 
 /// How the server stores a fixed-width type: its length and alignment, which is its width less for the byte-aligned

@@ -1,113 +1,42 @@
-//! CREATE INDEX and REINDEX: entries collected by the heap scan, in parallel workers where the server grants them, sorted,
-//! loaded bottom up.
+//! CREATE INDEX and REINDEX: entries collected by the heap scan, in parallel workers where the server grants them,
+//! sorted, loaded bottom up.
 
-use core::ffi::{c_char, c_int, c_void};
-use core::mem::MaybeUninit;
-
-use fpbtree_engine::format::{Block, Geometry, META, PageBytes, ROOT, Tid};
-use fpbtree_engine::page::{Bytes, Entry, Meta};
-use fpbtree_engine::tree::load::{Loader, Pages};
+use fpbtree_engine::format::{Block, META, PageBytes, ROOT};
+use fpbtree_engine::page::Entry;
+use fpbtree_engine::tree::load::Pages;
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
-use pgrx::pg_sys::{self, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation, TableScanDesc};
+use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation};
 use pgrx::{PgLogLevel, pg_guard};
 
-use crate::am::sort::{BytesSorter, Filed, Files, Sort, Sorter};
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+use self::bulk::Bulk as WholeFile;
+use self::collector::{BuildTarget, Collector, Scanned, Sortable};
+use self::new_index::{meta, new_index, new_loader};
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+use self::pages::Buffered as WholeFile;
+use self::pages::NewFile;
+use self::progress::{PHASE_SCAN, REPORTED, report_loaded, report_phase, report_scanned};
+use self::team::Team;
+use crate::am::sort::{Files, Sort};
 use crate::am::unique::{Watch, refuse_build};
 use crate::pg::errors::Name;
-use crate::pg::memory::{self, allocate};
 use crate::pg::options::OnUniqueIndex;
-use crate::pg::{errors, ffi, options, relation};
+use crate::pg::{errors, ffi, memory, options, relation};
 use crate::storage::index::Index;
-use crate::storage::own_wal;
-use crate::values::column;
 use crate::values::keys::{Keyed, with_keys};
 
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+mod bulk;
+mod collector;
+mod new_index;
 mod pages;
-mod parallel;
 mod parts;
+mod progress;
+mod team;
+mod worker;
+mod workplace;
 
-use pages::{NewFile, WholeFile};
-use parallel::Team;
-
-/// Phases that `pg_stat_progress_create_index` names, as btree numbers and names its own. The server's first phase is 1;
-/// 4 would be the sort of dead rows, which are sorted with the others here.
-const PHASE_SCAN: i64 = 2;
-const PHASE_SORT: i64 = 3;
-const PHASE_LOAD: i64 = 5;
-
-/// The `ambuildphasename` callback.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn ambuildphasename(phase: i64) -> *mut c_char {
-    let name = match phase {
-        1 => c"initializing",
-        PHASE_SCAN => c"scanning table",
-        PHASE_SORT => c"sorting live tuples",
-        PHASE_LOAD => c"loading tuples in tree",
-        _ => return core::ptr::null_mut(),
-    };
-    name.as_ptr().cast_mut()
-}
-
-/// A key space whose entries a build can sort.
-trait Sorted: Keyed + Filed {
-    /// What sorts them.
-    type Sorter: Sort<Self>;
-}
-
-impl Sorted for u32 {
-    type Sorter = Sorter<u32>;
-}
-
-impl Sorted for u64 {
-    type Sorter = Sorter<u64>;
-}
-
-impl Sorted for u128 {
-    type Sorter = Sorter<u128>;
-}
-
-impl Sorted for Bytes {
-    type Sorter = BytesSorter;
-}
-
-/// What is built, and of what.
-#[derive(Clone, Copy)]
-struct Target {
-    heap: Relation,
-    rel: Relation,
-    info: *mut IndexInfo,
-}
-
-/// What the heap scan's callback is given.
-struct Collector<K: Sorted> {
-    columns: K::Columns,
-    sorter: K::Sorter,
-}
-
-impl<K: Sorted> Collector<K> {
-    /// One that keeps to `memory` bytes.
-    ///
-    /// # Safety
-    /// `rel` is the open index; as [`Sort`] says.
-    unsafe fn new(rel: Relation, memory: usize, files: Files) -> Self {
-        // SAFETY: by this function's contract.
-        unsafe { Collector { columns: K::new_columns(rel), sorter: K::Sorter::new(memory, files) } }
-    }
-
-    /// Collects the entries of a table, or of a share in a scan of it.
-    ///
-    /// # Safety
-    /// As `ambuild` is called; the constructor's memory context is current. May raise, and runs user code.
-    unsafe fn scan(&mut self, target: Target, share: Option<TableScanDesc>, progress: bool) -> Scanned {
-        let Target { heap, rel, info } = target;
-        // SAFETY: by this function's contract; the callback is given the collector it expects.
-        let heap_tuples = unsafe {
-            let state = (&raw mut *self).cast();
-            relation::table_index_build_scan(heap, rel, info, progress, Some(collect::<K>), state, share)
-        };
-        Scanned { heap_tuples, entries: self.sorter.total() }
-    }
-}
+pub use self::progress::ambuildphasename;
 
 /// The `ambuild` callback.
 #[pg_guard]
@@ -126,7 +55,7 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
         if (*info).ii_Unique && !ffi::ReindexIsProcessingIndex((*rel).rd_id) {
             announce_unique(heap, rel);
         }
-        let target = Target { heap, rel, info };
+        let target = BuildTarget { heap, rel, info };
         let scanned = with_keys!(index.kind, K => build::<K>(target, index));
         let result: *mut IndexBuildResult = ffi::palloc0(size_of::<IndexBuildResult>()).cast();
         (*result).heap_tuples = scanned.heap_tuples;
@@ -173,7 +102,7 @@ pub unsafe extern "C-unwind" fn ambuildempty(rel: Relation) {
 
 /// Adds the root of an empty index to its init fork.
 unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
-    // SAFETY: as `ambuildempty`.
+    // SAFETY: `rel` is open and its init fork is this process's.
     unsafe {
         let columns = K::new_columns(rel);
         let write = &mut |_: Block, page: &PageBytes| relation::add_init_page(rel, page);
@@ -181,48 +110,9 @@ unsafe fn add_empty_root<K: Keyed>(rel: Relation, index: &Index) {
     }
 }
 
-/// What a new index of `rel`'s columns is, with a build id drawn at random. Raises if there can be none.
-unsafe fn new_index(rel: Relation) -> Index {
-    // SAFETY: an open index of ours.
-    unsafe {
-        column::refuse_unfit(rel);
-        let (shape, _) = column::index_shape(rel);
-        let mut id = [0u8; 8];
-        if !pg_sys::pg_strong_random(id.as_mut_ptr().cast(), id.len()) {
-            errors::raise(ERRCODE_INTERNAL_ERROR, format_args!("could not draw a random build id"), None, None);
-        }
-        let kind = shape.lane_kind();
-        Index { kind, geometry: Geometry::choose(kind, u64::from_ne_bytes(id)), log: own_wal::kind_of_new() }
-    }
-}
-
-/// The meta page of a new index.
-unsafe fn meta(rel: Relation, index: &Index) -> PageBytes {
-    // SAFETY: an open index of ours.
-    let (shape, _) = unsafe { column::index_shape(rel) };
-    Meta { shape, geometry: index.geometry, log: index.log }.page()
-}
-
-/// A loader in the current memory context.
-unsafe fn new_loader<K: Keyed>(fill: usize) -> &'static mut Loader<K> {
-    // SAFETY: new memory of the right size.
-    unsafe {
-        let memory = &mut *allocate::<MaybeUninit<Loader<K>>>(pg_sys::CurrentMemoryContext, 1, false);
-        Loader::init(memory, fill);
-        memory.assume_init_mut()
-    }
-}
-
-/// What a heap scan came to.
-#[derive(Clone, Copy)]
-struct Scanned {
-    heap_tuples: f64,
-    entries: u64,
-}
-
 /// Scans, sorts, loads.
-unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
-    // SAFETY: as `ambuild`. The collector lives in this frame and owns no destructor.
+unsafe fn build<K: Sortable>(target: BuildTarget, index: Index) -> Scanned {
+    // SAFETY: the relations are open and locked. The collector lives in this frame and owns no destructor.
     unsafe {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
         report_phase(PHASE_SCAN);
@@ -248,8 +138,8 @@ unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
 }
 
 /// Loads the collected entries in order.
-unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, collector: &mut Collector<K>) {
-    // SAFETY: as `build`.
+unsafe fn load<K: Sortable>(BuildTarget { heap, rel, info }: BuildTarget, index: &Index, collector: &mut Collector<K>) {
+    // SAFETY: the relations are open and locked, and nobody else uses the index's file.
     unsafe {
         let (geometry, columns) = (&index.geometry, &collector.columns);
         let order = K::order(columns);
@@ -276,60 +166,6 @@ unsafe fn load<K: Sorted>(Target { heap, rel, info }: Target, index: &Index, col
         loader.finish(geometry, order, &mut file);
         file.end();
         memory::free(&raw mut *loader);
-    }
-}
-
-/// Entries loaded between two reports of how many.
-const REPORTED: u64 = 1 << 16;
-
-/// Says that so many entries are loaded, which is the phase then: before the first one comes they are sorted.
-fn report_loaded(entries: u64) {
-    report([
-        (pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD),
-        (pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, entries as i64),
-    ]);
-}
-
-/// Says that the table was scanned, with so many entries, which are sorted now.
-fn report_scanned(entries: u64) {
-    report([
-        (pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT),
-        (pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, entries as i64),
-        (pg_sys::PROGRESS_SCAN_BLOCKS_TOTAL, 0),
-        (pg_sys::PROGRESS_SCAN_BLOCKS_DONE, 0),
-    ]);
-}
-
-fn report_phase(phase: i64) {
-    report([(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, phase)]);
-}
-
-fn report<const N: usize>(progress: [(u32, i64); N]) {
-    let (what, values) = (progress.map(|(what, _)| what as c_int), progress.map(|(_, value)| value));
-    // SAFETY: shared memory of this backend's own; arrays of so many elements.
-    unsafe { pg_sys::pgstat_progress_update_multi_param(N as c_int, what.as_ptr(), values.as_ptr()) };
-}
-
-/// Adds one heap tuple's entry. One that is there only for old snapshots is marked dead until the entry is loaded: it
-/// does not count as a duplicate.
-#[pg_guard]
-unsafe extern "C-unwind" fn collect<K: Sorted>(
-    rel: Relation,
-    tid: pg_sys::ItemPointer,
-    values: *mut Datum,
-    nulls: *mut bool,
-    alive: bool,
-    state: *mut c_void,
-) {
-    // SAFETY: called by the heap scan, with what `build` gave it.
-    unsafe {
-        let collector = &mut *state.cast::<Collector<K>>();
-        let mut row = K::new_row();
-        K::put_row(&collector.columns, rel, values, nulls, tid, &mut row);
-        let entry = K::entry(&row);
-        let dead = if alive { 0 } else { Tid::DEAD.into() };
-        let entry = Entry { tid: Tid::from_raw(entry.tid.raw() | dead), ..entry };
-        collector.sorter.add(&entry, K::order(&collector.columns));
     }
 }
 

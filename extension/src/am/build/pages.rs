@@ -1,10 +1,11 @@
-//! Where the pages of a new index go: to the server's bulk writer where it has one (17 on), which logs and writes 32 at a
-//! time out of memory of its own; else, and where several processes write, through shared buffers.
+//! Where the pages of a new index go: to the server's bulk writer where it has one (17 on), which logs and writes 32 at
+//! a time out of memory of its own; else, and where several processes write, through shared buffers.
 
 use fpbtree_engine::format::{Block, PageBytes};
 use fpbtree_engine::tree::load::Pages;
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, Relation};
 
+use crate::pg::memory::Zeroed;
 use crate::pg::{ffi, relation};
 
 /// The pages of an index that one process builds, in the order they are written.
@@ -22,11 +23,6 @@ pub(super) trait NewFile: Pages {
     unsafe fn end(self);
 }
 
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-pub(super) type WholeFile = Buffered;
-#[cfg(not(any(feature = "pg15", feature = "pg16")))]
-pub(super) type WholeFile = bulk::Bulk;
-
 /// Writes pages through shared buffers, unlogged, until the end.
 pub(super) struct Buffered {
     pub rel: Relation,
@@ -40,7 +36,7 @@ impl NewFile for Buffered {
     }
 
     unsafe fn end(self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: `rel` is open and all pages have been written.
         unsafe { log(self.rel, Piece { next: 0, end: self.blocks }) };
     }
 }
@@ -68,51 +64,6 @@ impl Pages for Buffered {
     }
 }
 
-#[cfg(not(any(feature = "pg15", feature = "pg16")))]
-mod bulk {
-    use core::ffi::c_void;
-
-    use super::*;
-
-    /// The server's `BulkWriteState`.
-    #[repr(C)]
-    struct BulkWriteState([u8; 0]);
-
-    unsafe extern "C-unwind" {
-        fn smgr_bulk_start_rel(rel: Relation, fork: pg_sys::ForkNumber::Type) -> *mut BulkWriteState;
-        fn smgr_bulk_get_buf(state: *mut BulkWriteState) -> *mut c_void;
-        fn smgr_bulk_write(state: *mut BulkWriteState, block: Block, page: *mut c_void, standard: bool);
-        fn smgr_bulk_finish(state: *mut BulkWriteState);
-    }
-
-    /// Writes pages by the server's bulk writer. It has to be told of no page that is left out: those before one that
-    /// is written it fills with zeroes.
-    pub(in super::super) struct Bulk(*mut BulkWriteState);
-
-    impl NewFile for Bulk {
-        unsafe fn begin(rel: Relation) -> Bulk {
-            // SAFETY: by this function's contract.
-            Bulk(unsafe { smgr_bulk_start_rel(rel, MAIN_FORKNUM) })
-        }
-
-        unsafe fn end(self) {
-            // SAFETY: by this function's contract.
-            unsafe { smgr_bulk_finish(self.0) };
-        }
-    }
-
-    impl Pages for Bulk {
-        fn write(&mut self, block: Block, page: &PageBytes) {
-            // SAFETY: the buffer has room for a page and is the writer's again after the call.
-            unsafe {
-                let memory = smgr_bulk_get_buf(self.0);
-                memory.cast::<u8>().copy_from_nonoverlapping(page.as_ptr(), page.len());
-                smgr_bulk_write(self.0, block, memory, true);
-            }
-        }
-    }
-}
-
 /// Blocks of a file that lie side by side.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
@@ -120,12 +71,16 @@ pub(super) struct Piece {
     pub end: Block,
 }
 
-/// Makes the file longer by some blocks, `most` at most. Several processes may do it at the same time.
+// SAFETY: numbers.
+unsafe impl Zeroed for Piece {}
+
+/// Makes the file longer by some blocks, `most` at most, which are neither pinned nor locked then. Several processes
+/// may do it at the same time.
 ///
 /// # Safety
 /// The index is being built; nothing is locked. May raise.
 pub(super) unsafe fn take_blocks(rel: Relation, most: usize) -> Piece {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open and nothing of it is locked.
     unsafe { extend(rel, most.min(AT_ONCE)) }
 }
 
@@ -135,7 +90,7 @@ pub(super) const AT_ONCE: usize = 64;
 #[cfg(feature = "pg15")]
 unsafe fn extend(rel: Relation, count: usize) -> Piece {
     let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: as `take_blocks`.
+    // SAFETY: `rel` is open; the extension lock is held while the file grows.
     unsafe {
         ffi::LockRelationForExtension(rel, lock);
         let next = ffi::RelationGetNumberOfBlocksInFork(rel, MAIN_FORKNUM);
@@ -155,7 +110,7 @@ unsafe fn extend(rel: Relation, most: usize) -> Piece {
     let mut buffers = [relation::INVALID_BUFFER; AT_ONCE];
     let to = buffers.as_mut_ptr();
     let mut count = 0;
-    // SAFETY: as `take_blocks`.
+    // SAFETY: `rel` is open, and there is room for as many buffers as are asked for.
     unsafe {
         let next = ffi::ExtendBufferedRelBy(file, MAIN_FORKNUM, strategy, 0, most as u32, to, &raw mut count);
         buffers[..count as usize].iter().for_each(|&buffer| ffi::ReleaseBuffer(buffer));
@@ -163,12 +118,12 @@ unsafe fn extend(rel: Relation, most: usize) -> Piece {
     }
 }
 
-/// Writes a page that the file has room for.
+/// Writes a page that the file has room for; it is pinned and exclusively locked only meanwhile.
 ///
 /// # Safety
 /// Nobody else uses the page yet. May raise.
 pub(super) unsafe fn put_page(rel: Relation, block: Block, page: &PageBytes) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open, and nobody else uses the page.
     unsafe {
         let buffer = ffi::ReadBuffer(rel, block);
         ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
@@ -176,7 +131,7 @@ pub(super) unsafe fn put_page(rel: Relation, block: Block, page: &PageBytes) {
     }
 }
 
-/// Fills a locked page and gives it back.
+/// Fills a page that is pinned and exclusively locked, and unlocks and unpins it.
 unsafe fn fill(buffer: Buffer, page: &PageBytes) {
     // SAFETY: pinned and exclusively locked.
     unsafe {
@@ -191,7 +146,7 @@ unsafe fn fill(buffer: Buffer, page: &PageBytes) {
 /// # Safety
 /// Nobody writes to them. Pages that have not been written are passed over. May raise.
 pub(super) unsafe fn log(rel: Relation, piece: Piece) {
-    // SAFETY: by this function's contract.
+    // SAFETY: `rel` is open, and nobody writes to the pages.
     unsafe {
         if relation::needs_wal(rel) {
             ffi::log_newpage_range(rel, MAIN_FORKNUM, piece.next, piece.end, true);

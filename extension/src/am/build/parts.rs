@@ -1,5 +1,5 @@
-//! Loading in parts: the sorted entries that all participants have left are divided by their keys. Whoever is free takes
-//! the next part, merges its entries, and writes and logs its leaves; the leader builds the levels above.
+//! Loading in parts: the sorted entries that all participants have left are divided by their keys. Whoever is free
+//! takes the next part, merges its entries, and writes and logs its leaves; the leader builds the levels above.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
@@ -10,13 +10,16 @@ use fpbtree_engine::page::{Entry, PageMut};
 use fpbtree_engine::tree::load::{LeafWriter, Pages, PartPages};
 use pgrx::pg_sys::{self, BufFile, ForkNumber::MAIN_FORKNUM, Relation};
 
+use super::collector::{BuildTarget, Collector, Sortable};
+use super::new_index::{meta, new_loader};
 use super::pages::{AT_ONCE, Buffered, Piece, log, put_page, take_blocks};
-use super::parallel::{Team, Workplace};
-use super::{Collector, REPORTED, Sorted, Target, meta, new_loader, report_loaded};
+use super::progress::{REPORTED, report_loaded};
+use super::team::Team;
+use super::workplace::Workplace;
 use crate::am::sort::files::{self, Files, Shelf};
 use crate::am::sort::{Filed, Sort};
 use crate::am::unique::{Watch, refuse_build};
-use crate::pg::memory::{self, allocate, zeroed_array};
+use crate::pg::memory::{self, allocate, zeroed_values};
 use crate::pg::{errors, ffi, options, relation};
 
 /// Entries that are worth a part.
@@ -33,30 +36,22 @@ const REPEATED: usize = 2;
 /// The first leaf of the first part; the other parts' first leaves are behind it.
 const FIRST_LEAF: Block = ROOT + 1;
 
-/// A part of an index. All-zero bytes are one that nobody has taken.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Part {
-    /// How many leaves it has, and the last one.
-    leaves: usize,
-    last: Block,
-    /// Blocks it has taken and has no use for.
-    spare: Piece,
-    /// Whether it has an entry whose key may not be there again.
-    repeats: bool,
-}
-
 /// Loads in parts what a team has left, and the leader's collector has taken over. `false` if that is not worth it, and
 /// nothing was done.
 ///
 /// # Safety
 /// As `ambuild` is called. May raise.
-pub(super) unsafe fn load<K: Sorted>(team: &Team, target: Target, entries: u64, collector: &mut Collector<K>) -> bool {
+pub(super) unsafe fn load<K: Sortable>(
+    team: &Team,
+    target: BuildTarget,
+    entries: u64,
+    collector: &mut Collector<K>,
+) -> bool {
     let most = team.most_parts().min((entries / WORTH) as usize);
     if most < 2 {
         return false;
     }
-    // SAFETY: by this function's contract; nobody else looks at the parts before they are divided, or when all are done.
+    // SAFETY: the relations are open; nobody else looks at the parts before they are divided, or when all are done.
     unsafe {
         let parts = divide(&team.work, target, most, collector);
         if parts < 2 {
@@ -79,8 +74,13 @@ pub(super) unsafe fn load<K: Sorted>(team: &Team, target: Target, entries: u64, 
 }
 
 /// Chooses at most so many parts. Returns how many there are.
-unsafe fn divide<K: Sorted>(work: &Workplace, target: Target, most: usize, collector: &mut Collector<K>) -> usize {
-    // SAFETY: as `load`.
+unsafe fn divide<K: Sortable>(
+    work: &Workplace,
+    target: BuildTarget,
+    most: usize,
+    collector: &mut Collector<K>,
+) -> usize {
+    // SAFETY: all have left their entries, and nobody looks at the parts yet.
     unsafe {
         let order = K::order(&collector.columns);
         let files = Files::Left(work.side_shelf(BEGINNINGS));
@@ -106,8 +106,8 @@ fn first_leaf(part: usize) -> Block {
 ///
 /// # Safety
 /// In a worker that has left its entries. May raise.
-pub(super) unsafe fn help<K: Sorted>(work: &Workplace, target: Target, room: usize) {
-    // SAFETY: by this function's contract.
+pub(super) unsafe fn help<K: Sortable>(work: &Workplace, target: BuildTarget, room: usize) {
+    // SAFETY: the relations are open, and this worker has left its entries.
     unsafe {
         if work.is_divided() {
             let mut collector = Collector::<K>::new(target.rel, room, Files::Own);
@@ -120,8 +120,8 @@ pub(super) unsafe fn help<K: Sorted>(work: &Workplace, target: Target, room: usi
 }
 
 /// Loads one part after another until none is left.
-unsafe fn load_parts<K: Sorted>(work: &Workplace, target: Target, collector: &mut Collector<K>, progress: bool) {
-    // SAFETY: as `load`; whoever takes a part is alone with it.
+unsafe fn load_parts<K: Sortable>(work: &Workplace, target: BuildTarget, collector: &mut Collector<K>, progress: bool) {
+    // SAFETY: the shared memory is there as long as anybody takes part; whoever takes a part is alone with it.
     unsafe {
         let shared = &*work.shared;
         let parts = shared.parts.load(Relaxed);
@@ -143,7 +143,7 @@ unsafe fn load_parts<K: Sorted>(work: &Workplace, target: Target, collector: &mu
 /// A part that was taken.
 struct PartOf<'w> {
     work: &'w Workplace,
-    target: Target,
+    target: BuildTarget,
     number: usize,
     parts: usize,
     progress: bool,
@@ -151,7 +151,7 @@ struct PartOf<'w> {
 
 impl PartOf<'_> {
     /// Where the part begins, and where the next one does.
-    unsafe fn ends<K: Sorted>(&self, from: &mut K::OwnedKey, to: &mut K::OwnedKey, order: K::Order<'_>) {
+    unsafe fn ends<K: Sortable>(&self, from: &mut K::OwnedKey, to: &mut K::OwnedKey, order: K::Order<'_>) {
         K::copy(from, K::first());
         K::copy(to, K::last());
         // SAFETY: the file has a downlink for each part but the first.
@@ -177,9 +177,9 @@ impl PartOf<'_> {
     }
 
     /// Loads the part's entries. Whether one of them may not be there: the first one is left in a file.
-    unsafe fn load<K: Sorted>(&self, collector: &mut Collector<K>) -> bool {
-        let Target { rel, info, .. } = self.target;
-        // SAFETY: as `load_parts`.
+    unsafe fn load<K: Sortable>(&self, collector: &mut Collector<K>) -> bool {
+        let BuildTarget { rel, info, .. } = self.target;
+        // SAFETY: the relations are open, and the part is this process's.
         unsafe {
             let shared = &*self.work.shared;
             let geometry = &shared.index.geometry;
@@ -225,9 +225,9 @@ impl PartOf<'_> {
     }
 }
 
-/// LeafWriter an entry in a file of its own.
+/// Leaves an entry in a file of its own.
 unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
-    // SAFETY: as `load`.
+    // SAFETY: nobody else writes to the file of that number.
     unsafe {
         let files = Files::Left(shelf);
         let file = files.create(number);
@@ -237,7 +237,7 @@ unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
 }
 
 /// What writes leaves, in the current memory context.
-unsafe fn new_leaves<K: Sorted>(fill: usize, low: &K::OwnedKey, block: Block) -> &'static mut LeafWriter<K> {
+unsafe fn new_leaves<K: Sortable>(fill: usize, low: &K::OwnedKey, block: Block) -> &'static mut LeafWriter<K> {
     // SAFETY: new memory of the right size.
     unsafe {
         let memory = &mut *allocate::<MaybeUninit<LeafWriter<K>>>(pg_sys::CurrentMemoryContext, 1, false);
@@ -272,7 +272,7 @@ impl PartWriter {
 
     /// Logs the first pieces.
     unsafe fn log(&mut self, count: usize) {
-        // SAFETY: as `load`: their pages have been written.
+        // SAFETY: the pages of the pieces have been written.
         unsafe {
             for piece in &self.pieces[..count] {
                 log(self.rel, *piece);
@@ -284,7 +284,7 @@ impl PartWriter {
 
     /// Logs what is left. Returns blocks that are.
     unsafe fn finish(mut self, files: Files) -> Piece {
-        // SAFETY: as `load`.
+        // SAFETY: all pages have been written, and all leaves noted.
         unsafe {
             self.log(self.count);
             files.leave(self.notes);
@@ -293,7 +293,7 @@ impl PartWriter {
     }
 }
 
-impl<K: Sorted> PartPages<K> for PartWriter {
+impl<K: Sortable> PartPages<K> for PartWriter {
     fn take(&mut self) -> Block {
         if self.blocks.next == self.blocks.end {
             // The last piece has a leaf that is yet to be written.
@@ -324,11 +324,11 @@ impl<K: Sorted> PartPages<K> for PartWriter {
 }
 
 /// Makes one tree of all parts.
-unsafe fn join<K: Sorted>(work: &Workplace, target: Target, Collector { columns, .. }: &Collector<K>) {
-    let Target { heap, rel, .. } = target;
+unsafe fn join<K: Sortable>(work: &Workplace, target: BuildTarget, Collector { columns, .. }: &Collector<K>) {
+    let BuildTarget { heap, rel, .. } = target;
     let order = K::order(columns);
     let mut room = MaybeUninit::uninit();
-    // SAFETY: as `load`; all are done.
+    // SAFETY: the relations are open, and all have loaded their parts.
     unsafe {
         let index = &(*work.shared).index;
         let parts = core::slice::from_raw_parts(work.parts, (*work.shared).parts.load(Relaxed));
@@ -340,7 +340,7 @@ unsafe fn join<K: Sorted>(work: &Workplace, target: Target, Collector { columns,
             set_left(rel, first_leaf(number + 1), part.last);
         }
         let behind = ffi::RelationGetNumberOfBlocksInFork(rel, MAIN_FORKNUM);
-        let spare = zeroed_array::<Piece>(parts.len());
+        let spare = zeroed_values::<Piece>(pg_sys::CurrentMemoryContext, parts.len());
         spare.iter_mut().zip(parts).for_each(|(spare, part)| *spare = part.spare);
         let mut writer = Upper { file: Buffered { rel, blocks: behind }, spare };
         let loader = new_loader::<K>(options::fillfactor(rel) as usize);
@@ -384,9 +384,9 @@ impl Pages for Upper<'_> {
     }
 }
 
-/// Links a leaf to what is left of it.
+/// Links a leaf to what is left of it; it is pinned and exclusively locked only meanwhile.
 unsafe fn set_left(rel: Relation, block: Block, left: Block) {
-    // SAFETY: as `load`; the page was written as a leaf.
+    // SAFETY: `rel` is open, the page was written as a leaf, and nobody else uses it.
     unsafe {
         let buffer = ffi::ReadBuffer(rel, block);
         ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);

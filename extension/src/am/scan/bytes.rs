@@ -9,16 +9,17 @@ use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{BytesSelection, Cut, Interval, Matches, Range, Wanted, compare_cuts};
 use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
 
-use super::{Searched, element_type, elements, first_of_row, row_members};
+use super::conditions::Searched;
+use super::scan_keys::{element_type, elements, first_of_row, row_members};
 use crate::pg::ffi;
-use crate::pg::memory::{self, zeroed_array};
-use crate::values::bounds::{self, ColumnOrder, List, interval, neighbours};
+use crate::pg::memory::{self, zeroed_values};
+use crate::values::bounds::{self, ColumnOrder, ContextList, interval, neighbours};
 use crate::values::codec::Codec;
 use crate::values::keys::{BytesColumns, Keyed};
 use crate::values::tuple::Tuple;
 
 /// What a scan of byte strings looks for.
-pub struct BytesSearch {
+pub struct BytesConditions {
     columns: &'static BytesColumns,
     selection: BytesSelection<'static>,
     /// Whether some condition is not in the selection: no digit could say what it asks for.
@@ -31,7 +32,7 @@ pub struct BytesSearch {
 /// Intervals of a column, ascending and disjoint.
 type Intervals = &'static [Interval<'static>];
 
-impl Wanted<Bytes> for BytesSearch {
+impl Wanted<Bytes> for BytesConditions {
     fn at_or_after(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
         self.selection.at_or_after(place, out)
     }
@@ -54,68 +55,68 @@ impl Wanted<Bytes> for BytesSearch {
 }
 
 impl Searched for Bytes {
-    type Search = BytesSearch;
+    type Conditions = BytesConditions;
 
-    unsafe fn begin(search: *mut BytesSearch, columns: &'static BytesColumns, context: pg_sys::MemoryContext) {
+    unsafe fn begin(conditions: *mut BytesConditions, columns: &'static BytesColumns, context: pg_sys::MemoryContext) {
         let selection = BytesSelection::new(columns.shape(), Bytes::order(columns));
-        // SAFETY: by this function's contract.
+        // SAFETY: `conditions` is not written yet, and the context outlives it.
         unsafe {
             let memory = memory::child_context(context, c"fpbtree scan keys");
             let tuple = Tuple::new(context);
-            search.write(BytesSearch { columns, selection, rechecks: false, memory, tuple });
+            conditions.write(BytesConditions { columns, selection, rechecks: false, memory, tuple });
         }
     }
 
-    unsafe fn select(search: &mut BytesSearch, rel: Relation, keys: &[ScanKeyData]) {
-        search.selection = BytesSelection::new(search.columns.shape(), Bytes::order(search.columns));
-        search.rechecks = false;
-        // SAFETY: by this function's contract.
+    unsafe fn select(conditions: &mut BytesConditions, rel: Relation, keys: &[ScanKeyData]) {
+        conditions.selection = BytesSelection::new(conditions.columns.shape(), Bytes::order(conditions.columns));
+        conditions.rechecks = false;
+        // SAFETY: the keys are the server's, for this index; what they make lives until the next rescan.
         unsafe {
-            ffi::MemoryContextReset(search.memory);
-            let before = pg_sys::MemoryContextSwitchTo(search.memory);
+            ffi::MemoryContextReset(conditions.memory);
+            let before = pg_sys::MemoryContextSwitchTo(conditions.memory);
             for key in keys {
-                search.add_key(rel, key);
+                conditions.add_key(rel, key);
             }
             pg_sys::MemoryContextSwitchTo(before);
         }
-        search.keep_to_room();
+        conditions.keep_to_room();
     }
 
-    fn want_tuples(search: &mut BytesSearch, wanted: bool) {
-        search.selection.set_wants_keys(wanted);
+    fn want_tuples(conditions: &mut BytesConditions, wanted: bool) {
+        conditions.selection.set_wants_keys(wanted);
     }
 
     #[inline(always)]
-    fn rechecks(search: &BytesSearch) -> bool {
-        search.rechecks
+    fn rechecks(conditions: &BytesConditions) -> bool {
+        conditions.rechecks
     }
 
     #[inline(always)]
     unsafe fn form_unguarded(
-        search: &mut BytesSearch,
+        conditions: &mut BytesConditions,
         matches: &Matches<Bytes>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData> {
-        // SAFETY: by this function's contract.
-        let form = || unsafe { Self::form(search, matches, at) };
+        // SAFETY: the match exists.
+        let form = || unsafe { Self::form(conditions, matches, at) };
         // A panic comes again where the guard makes an error of it.
         catch_unwind(AssertUnwindSafe(form)).unwrap_or(None)
     }
 
     unsafe fn form(
-        search: &mut BytesSearch,
+        conditions: &mut BytesConditions,
         matches: &Matches<Bytes>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData> {
-        // SAFETY: by this function's contract.
-        unsafe { Bytes::index_tuple(search.columns, &matches.entry(at)?, &mut search.tuple) }
+        // SAFETY: the match exists, and no frame here owns a destructor.
+        unsafe { Bytes::index_tuple(conditions.columns, &matches.entry(at)?, &mut conditions.tuple) }
     }
 
-    unsafe fn end(search: &mut BytesSearch) {
-        // SAFETY: by this function's contract.
+    unsafe fn end(conditions: &mut BytesConditions) {
+        // SAFETY: nothing uses the memory any more.
         unsafe {
-            pg_sys::MemoryContextDelete(search.memory);
-            search.tuple.end();
+            pg_sys::MemoryContextDelete(conditions.memory);
+            conditions.tuple.end();
         }
     }
 }
@@ -139,7 +140,7 @@ unsafe fn list(intervals: &[Interval<'static>]) -> Intervals {
     }
 }
 
-impl BytesSearch {
+impl BytesConditions {
     unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
         let c = key.sk_attno as usize - 1;
         let flags = key.sk_flags as u32;
@@ -164,7 +165,7 @@ impl BytesSearch {
             Some(wanted) => unsafe { self.intersect(c, wanted) },
             None => {
                 self.rechecks = true;
-                // SAFETY: as above. No operator of ours holds for NULL.
+                // SAFETY: the scan keys' memory is current. No operator of ours holds for NULL.
                 unsafe { self.intersect(c, list(&[Interval::NOT_NULL])) };
             }
         }
@@ -200,7 +201,7 @@ impl BytesSearch {
 
     /// The digits that compare with a key's argument as it says; `None` if no digits tell.
     unsafe fn compared(&self, rel: Relation, c: usize, key: &ScanKeyData) -> Option<Intervals> {
-        // SAFETY: by the caller's contract.
+        // SAFETY: the key is the server's, on that column of the open index.
         unsafe {
             let input = *(*rel).rd_opcintype.add(c);
             if key.sk_flags as u32 & pg_sys::SK_SEARCHARRAY == 0 {
@@ -211,7 +212,7 @@ impl BytesSearch {
             let (values, nulls) = elements(key.sk_argument);
             let element = element_type(key.sk_argument);
             let subtype = if key.sk_subtype == Oid::INVALID { element } else { key.sk_subtype };
-            let present = zeroed_array::<Datum>(values.len());
+            let present = zeroed_values::<Datum>(pg_sys::CurrentMemoryContext, values.len());
             let mut count = 0;
             for (&value, _) in values.iter().zip(nulls).filter(|(_, null)| !**null) {
                 present[count] = value;
@@ -230,7 +231,7 @@ impl BytesSearch {
         subtype: Oid,
         arguments: &[Datum],
     ) -> Option<Intervals> {
-        // SAFETY: by the caller's contract.
+        // SAFETY: the arguments are of the type `subtype`, and the family compares them with the column.
         unsafe {
             let codec = self.columns.codec(c);
             if let ([argument], None) = (arguments, codec.exact())
@@ -239,10 +240,10 @@ impl BytesSearch {
                 // The ordinary case: nothing to be put together.
                 return Some(list(&[self.digits(codec, strategy, *argument)?]));
             }
-            let mut wanted = List::new();
+            let mut wanted = ContextList::new();
             if let Some(ty) = codec.exact() {
                 let order = ColumnOrder::of(rel, c, ty);
-                let mut fields = List::new();
+                let mut fields = ContextList::new();
                 for &argument in arguments {
                     if bounds::is_local(order, subtype) {
                         bounds::local_ranges(order, argument, |found| interval(strategy, found), &mut fields);
@@ -344,7 +345,7 @@ impl BytesSearch {
             return self.selection.set(c, wanted);
         }
         let (mut a, mut b) = (before.iter().peekable(), wanted.iter().peekable());
-        let mut both = List::new();
+        let mut both = ContextList::new();
         while let (Some(&x), Some(&y)) = (a.peek(), b.peek()) {
             let low = if self.compare(c, x.low, y.low).is_ge() { x.low } else { y.low };
             let x_ends_first = self.compare(c, x.high, y.high).is_le();

@@ -5,19 +5,20 @@ use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
 use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
-use super::{Searched, element_type, elements, first_of_row, row_members, with_equality};
-use crate::pg::memory::{self, zeroed_array};
-use crate::values::bounds::{self, ColumnOrder, List, Neighbours, interval, neighbours};
+use super::conditions::Searched;
+use super::scan_keys::{element_type, elements, first_of_row, row_members, with_equality};
+use crate::pg::memory::{self, zeroed_values};
+use crate::values::bounds::{self, ColumnOrder, ContextList, Neighbours, interval, neighbours};
 use crate::values::keys::Keyed;
 use crate::values::tuple::{Plain, Tuple};
 
 /// What a scan of exact lanes looks for.
-pub struct ExactSearch {
+pub struct ExactConditions {
     shape: &'static KeyShape,
     selection: Selection<'static>,
     /// What row comparisons leave of the index.
-    window: Option<Window>,
-    /// Whether some condition says more than the selection and the window.
+    lane_bounds: Option<LaneBounds>,
+    /// Whether some condition says more than the selection and the lane bounds.
     rechecks: bool,
     /// Where the scan's memory is.
     context: pg_sys::MemoryContext,
@@ -27,11 +28,11 @@ pub struct ExactSearch {
     tuple: Tuple,
 }
 
-impl<L: Lane> Wanted<L> for ExactSearch {
+impl<L: Lane> Wanted<L> for ExactConditions {
     #[inline]
     fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        let Some(window) = &self.window else { return self.selection.at_or_after(place, out) };
-        let (first, after) = window.ends();
+        let Some(lane_bounds) = &self.lane_bounds else { return self.selection.at_or_after(place, out) };
+        let (first, after) = lane_bounds.ends();
         self.selection.at_or_after(place.max(&first), out) && {
             out.after = out.after.min(after);
             out.first < out.after
@@ -39,8 +40,8 @@ impl<L: Lane> Wanted<L> for ExactSearch {
     }
 
     fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        let Some(window) = &self.window else { return self.selection.before(place, out) };
-        let (first, after) = window.ends();
+        let Some(lane_bounds) = &self.lane_bounds else { return self.selection.before(place, out) };
+        let (first, after) = lane_bounds.ends();
         self.selection.before(place.min(&after), out) && {
             out.first = out.first.max(first);
             out.first < out.after
@@ -58,13 +59,13 @@ impl<L: Lane> Wanted<L> for ExactSearch {
 
 /// The lanes from one to another, both included.
 #[derive(Clone, Copy)]
-struct Window {
+struct LaneBounds {
     low: u128,
     high: u128,
 }
 
-impl Window {
-    const ALL: Window = Window { low: 0, high: u128::MAX };
+impl LaneBounds {
+    const ALL: LaneBounds = LaneBounds { low: 0, high: u128::MAX };
 
     /// Its first key, and the key behind it.
     fn ends<L: Lane>(&self) -> (Key<L>, Key<L>) {
@@ -78,21 +79,21 @@ impl Window {
 macro_rules! searched {
     ($($lane:ident)*) => {$(
         impl Searched for $lane {
-            type Search = ExactSearch;
+            type Conditions = ExactConditions;
 
             unsafe fn begin(
-                search: *mut ExactSearch,
+                conditions: *mut ExactConditions,
                 shape: &'static KeyShape,
                 context: pg_sys::MemoryContext,
             ) {
                 let (selection, plain) = (Selection::new(shape), Plain::of(shape));
-                // SAFETY: by this function's contract.
+                // SAFETY: `conditions` is not written yet, and the context outlives it.
                 unsafe {
                     let tuple = Tuple::new(context);
-                    search.write(ExactSearch {
+                    conditions.write(ExactConditions {
                         shape,
                         selection,
-                        window: None,
+                        lane_bounds: None,
                         rechecks: false,
                         context,
                         arrays: core::ptr::null_mut(),
@@ -102,52 +103,52 @@ macro_rules! searched {
                 }
             }
 
-            unsafe fn select(search: &mut ExactSearch, rel: Relation, keys: &[ScanKeyData]) {
-                search.selection.clear();
-                (search.window, search.rechecks) = (None, false);
-                // SAFETY: by this function's contract.
+            unsafe fn select(conditions: &mut ExactConditions, rel: Relation, keys: &[ScanKeyData]) {
+                conditions.selection.clear();
+                (conditions.lane_bounds, conditions.rechecks) = (None, false);
+                // SAFETY: the keys are the server's, for this index.
                 unsafe {
-                    if !search.arrays.is_null() {
-                        pg_sys::MemoryContextReset(search.arrays);
+                    if !conditions.arrays.is_null() {
+                        pg_sys::MemoryContextReset(conditions.arrays);
                     }
                     for key in keys {
-                        search.add_key(rel, key);
+                        conditions.add_key(rel, key);
                     }
                 }
             }
 
-            fn want_tuples(_search: &mut ExactSearch, _wanted: bool) {}
+            fn want_tuples(_conditions: &mut ExactConditions, _wanted: bool) {}
 
             #[inline(always)]
-            fn rechecks(search: &ExactSearch) -> bool {
-                search.rechecks
+            fn rechecks(conditions: &ExactConditions) -> bool {
+                conditions.rechecks
             }
 
             #[inline(always)]
             unsafe fn form_unguarded(
-                search: &mut ExactSearch,
+                conditions: &mut ExactConditions,
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
-                search.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tid(at), &mut search.tuple)
+                conditions.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tid(at), &mut conditions.tuple)
             }
 
             #[inline]
             unsafe fn form(
-                search: &mut ExactSearch,
+                conditions: &mut ExactConditions,
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
-                // SAFETY: by this function's contract.
+                // SAFETY: the match exists, and no frame here owns a destructor.
                 unsafe {
-                    Self::form_unguarded(search, matches, at)
-                        .or_else(|| Self::index_tuple(search.shape, &matches.entry(at), &mut search.tuple))
+                    Self::form_unguarded(conditions, matches, at)
+                        .or_else(|| Self::index_tuple(conditions.shape, &matches.entry(at), &mut conditions.tuple))
                 }
             }
 
             #[inline(always)]
-            fn one_lane(search: &ExactSearch) -> Option<u128> {
-                if search.window.is_some() || search.rechecks { None } else { search.selection.one_lane() }
+            fn one_lane(conditions: &ExactConditions) -> Option<u128> {
+                if conditions.lane_bounds.is_some() || conditions.rechecks { None } else { conditions.selection.one_lane() }
             }
 
             #[inline(always)]
@@ -155,13 +156,13 @@ macro_rules! searched {
                 matches.set_rows(Lane::from_u128(lane), rows);
             }
 
-            unsafe fn end(search: &mut ExactSearch) {
-                // SAFETY: by this function's contract.
+            unsafe fn end(conditions: &mut ExactConditions) {
+                // SAFETY: nothing uses the memory any more.
                 unsafe {
-                    if !search.arrays.is_null() {
-                        pg_sys::MemoryContextDelete(search.arrays);
+                    if !conditions.arrays.is_null() {
+                        pg_sys::MemoryContextDelete(conditions.arrays);
                     }
-                    search.tuple.end();
+                    conditions.tuple.end();
                 }
             }
         }
@@ -170,7 +171,7 @@ macro_rules! searched {
 
 searched!(u32 u64 u128);
 
-impl ExactSearch {
+impl ExactConditions {
     #[inline]
     unsafe fn add_key(&mut self, rel: Relation, key: &ScanKeyData) {
         let c = key.sk_attno as usize - 1;
@@ -186,7 +187,7 @@ impl ExactSearch {
             return self.selection.nothing();
         }
         if flags & pg_sys::SK_ROW_HEADER != 0 {
-            // SAFETY: by this function's contract.
+            // SAFETY: a row comparison of the server's, on columns of ours.
             return unsafe { self.add_row(rel, row_members(key)) };
         }
         let ty = self.shape.columns()[c].ty;
@@ -218,28 +219,28 @@ impl ExactSearch {
     #[cold]
     unsafe fn add_row(&mut self, rel: Relation, members: &[ScanKeyData]) {
         self.rechecks = true;
-        // SAFETY: as `add_key`.
+        // SAFETY: the members are the server's scan keys, on columns of ours.
         unsafe {
             self.add_key(rel, &first_of_row(members));
             self.narrow(rel, members);
         }
     }
 
-    /// Narrows the window to where a row comparison may hold: as far as its columns are the index's leading ones, in
-    /// the same direction, it is a comparison of lanes.
+    /// Narrows the lane bounds to where a row comparison may hold: as far as its columns are the index's leading ones,
+    /// in the same direction, it is a comparison of lanes.
     unsafe fn narrow(&mut self, rel: Relation, members: &[ScanKeyData]) {
         let columns = self.shape.columns();
         let strategy = with_equality(members[0].sk_strategy);
         let greater = u32::from(strategy) == pg_sys::BTGreaterEqualStrategyNumber;
         let upward = greater != columns[0].descending;
-        let mut window = self.window.unwrap_or(Window::ALL);
+        let mut lane_bounds = self.lane_bounds.unwrap_or(LaneBounds::ALL);
         let mut digits = 0;
         for (c, member) in members.iter().enumerate() {
             let known = member.sk_flags as u32 & pg_sys::SK_ISNULL == 0;
             if !known || member.sk_attno as usize != c + 1 || columns[c].descending != columns[0].descending {
                 break;
             }
-            // SAFETY: as `add_key`.
+            // SAFETY: the column is the open index's, and the argument of the member's type.
             let bounds = unsafe {
                 let order = ColumnOrder::of(rel, c, columns[c].ty);
                 if bounds::is_local(order, member.sk_subtype) {
@@ -251,16 +252,16 @@ impl ExactSearch {
             let shift = self.shape.slot(c).shift;
             let lane = digits | self.shape.slot_of(c, if greater { low } else { high }) << shift;
             if upward {
-                window.low = window.low.max(lane);
+                lane_bounds.low = lane_bounds.low.max(lane);
             } else {
-                window.high = window.high.min(lane | ((1 << shift) - 1));
+                lane_bounds.high = lane_bounds.high.min(lane | ((1 << shift) - 1));
             }
             if bounds.ceil != bounds.floor {
                 break;
             }
             digits = lane;
         }
-        self.window = Some(window);
+        self.lane_bounds = Some(lane_bounds);
     }
 
     /// Makes the arrays' memory the current context; returns the one before.
@@ -282,21 +283,21 @@ impl ExactSearch {
         strategy: u16,
         moments: impl IntoIterator<Item = Datum>,
     ) {
-        // SAFETY: as `add_key`, in the arrays' memory.
+        // SAFETY: the moments are timestamptz; the arrays' memory is current.
         unsafe {
-            let mut ranges = List::new();
+            let mut ranges = ContextList::new();
             for moment in moments {
                 bounds::local_ranges(order, moment, |bounds| interval(strategy, bounds), &mut ranges);
             }
             let ranges = ranges.as_mut_slice();
-            let room = zeroed_array(ranges.len() + self.selection.parts(c));
+            let room = zeroed_values(pg_sys::CurrentMemoryContext, ranges.len() + self.selection.parts(c));
             self.selection.any_between(c, ranges, room);
         }
     }
 
     /// Wants a column to compare so with any element of an array.
     unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
-        // SAFETY: as `add_key`; what is allocated lives until the next rescan.
+        // SAFETY: the key's argument is an array; what is allocated lives until the next rescan.
         unsafe {
             let before = self.enter_arrays();
             let (values, nulls) = elements(key.sk_argument);
@@ -306,7 +307,7 @@ impl ExactSearch {
             if bounds::is_local(order, subtype) {
                 self.add_moments(order, c, key.sk_strategy, present());
             } else if key.sk_strategy == pg_sys::BTEqualStrategyNumber as u16 {
-                let fields = zeroed_array::<u128>(values.len());
+                let fields = zeroed_values::<u128>(pg_sys::CurrentMemoryContext, values.len());
                 let mut count = 0;
                 for value in present() {
                     let bounds = neighbours(order, subtype, value);

@@ -6,7 +6,8 @@ use fpbtree_engine::scan::Direction;
 use fpbtree_engine::store::{PageStore, Shared};
 use pgrx::pg_sys::{IndexScanDescData, SnapshotType};
 
-use super::{Searched, State};
+use super::conditions::Searched;
+use super::state::{ScanState, Stage};
 use crate::pg::options;
 use crate::pg::relation;
 use crate::storage::hot_keys;
@@ -15,40 +16,12 @@ use crate::storage::hot_keys;
 const WORTH_OF_ROWS: i32 = 4;
 const WORTH_OF_A_LEAF: i32 = 2;
 
-/// What a scan has to do with the cache of hot keys.
-pub struct Hot {
-    /// What the index is known by there, or that the scan may not use it. Unknown until it would.
-    owner: Option<Option<u64>>,
-    /// Whether the cache was asked last time.
-    is_asked: bool,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy)]
-enum Stage {
-    /// Nothing.
-    None,
-    /// The key that is looked up was not found there.
-    Missed(HotKey),
-    /// It was, and is kept there now.
-    Admission(HotKey),
-    /// The matches are this key's, from there.
-    Lookup(HotKey),
-}
-
-impl Hot {
-    /// Nothing yet.
-    pub fn new() -> Hot {
-        Hot { owner: None, is_asked: false, stage: Stage::None }
-    }
-}
-
-impl<K: Searched> State<K> {
+impl<K: Searched> ScanState<K> {
     /// At a rescan: has fetched what the scan is likely to ask for first.
     #[inline]
-    pub(super) fn foresee_hot(&self) {
+    pub(super) fn prefetch_hot(&self) {
         if let (true, Some(Some(owner)), Some(cache)) = (self.hot.is_asked, self.hot.owner, hot_keys::cache())
-            && let Some(lane) = K::one_lane(&self.search)
+            && let Some(lane) = K::one_lane(&self.conditions)
         {
             cache.prefetch(HotKey { owner, lane });
         }
@@ -62,14 +35,14 @@ impl<K: Searched> State<K> {
         if self.cursor.direction() != Direction::Forward {
             return false;
         }
-        let Some(lane) = K::one_lane(&self.search) else { return false };
-        // SAFETY: as `amgettuple`.
+        let Some(lane) = K::one_lane(&self.conditions) else { return false };
+        // SAFETY: the scan's index is open.
         let Some(owner) = (unsafe { self.hot_owner(scan) }) else { return false };
         let key = HotKey { owner, lane };
         let worth = if scan.xs_want_itup { WORTH_OF_A_LEAF } else { WORTH_OF_ROWS };
         let place = self.store.descents();
         let found = place.ask_for_rows(worth, || match cache.find(key) {
-            // SAFETY: as `amgettuple`.
+            // SAFETY: nothing is locked.
             Lookup::Rows(.., leaf) if scan.xs_want_itup && unsafe { !self.pin_hot(cache, key, leaf) } => Lookup::Stale,
             found => found,
         });
@@ -91,8 +64,10 @@ impl<K: Searched> State<K> {
         true
     }
 
-    /// Pins the leaf that has the rows, which holds VACUUM off them while an index-only scan takes them for visible (I6).
-    /// `false` if the leaf has changed since: under its lock nobody is about to change it.
+    /// Pins the leaf that has the rows, which holds VACUUM off them while an index-only scan takes them for visible
+    /// (I6).
+    /// `false`, and no pin, if the leaf has changed since: under its lock, which is held meanwhile, nobody is about to
+    /// change it.
     #[inline]
     unsafe fn pin_hot(&mut self, cache: &HotKeys<'_>, key: HotKey, leaf: Stamp) -> bool {
         let locked = self.store.expect(self.store.pin(leaf.block())).lock::<Shared>(&self.store);
@@ -114,7 +89,7 @@ impl<K: Searched> State<K> {
         if !is_mvcc {
             return None;
         }
-        // SAFETY: as the caller.
+        // SAFETY: the scan's index is open.
         self.hot.owner.unwrap_or_else(|| unsafe { self.decide_on_hot(scan) })
     }
 

@@ -5,39 +5,24 @@ use fpbtree_engine::format::Block;
 use fpbtree_engine::simd;
 use pgrx::pg_sys::{self, Buffer, IndexScanDescData};
 
-use super::{Searched, State};
+use super::conditions::Searched;
+use super::state::{PAGE_AHEAD, ScanState};
 use crate::pg::relation;
 use crate::pg::relation::INVALID_BUFFER;
+use crate::pg::tid::MOST_OFFSET;
 use crate::storage::prefetch;
 
-/// How many matches ahead of the one that is returned a row's page is looked up.
-const PAGE_AHEAD: usize = 8;
-/// And its tuple, when the line pointer has had the time to arrive.
+/// How many matches ahead a tuple is fetched, when the line pointer has had the time to arrive.
 const TUPLE_AHEAD: usize = 4;
 /// Blocks of a table that may be in the processor's caches as a whole.
 const FEW_BLOCKS: Block = 128;
 
-/// The pages of coming rows.
-pub struct Lines {
-    /// Whether they are looked up; unknown until the scan has come to some rows.
-    are_fetched: Option<bool>,
-    /// Where those looked up last are, by the number of the match and round.
-    buffers: [Buffer; 2 * PAGE_AHEAD],
-}
-
-impl Lines {
-    /// None, and nothing is known.
-    pub fn new() -> Lines {
-        Lines { are_fetched: None, buffers: [INVALID_BUFFER; 2 * PAGE_AHEAD] }
-    }
-}
-
-impl<K: Searched> State<K> {
-    /// Before the server looks at a match's row: fetches what it will need for the next ones. Only for rows that it will
-    /// look at, and as it would find them: a page that is not in shared buffers is asked for.
+impl<K: Searched> ScanState<K> {
+    /// Before the server looks at a match's row: fetches what it will need for the next ones. Only for rows that it
+    /// will look at, and as it would find them: a page that is not in shared buffers is asked for.
     #[inline]
     pub(super) unsafe fn touch_rows(&mut self, scan: &IndexScanDescData, at: usize) {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan's relations are open.
         unsafe {
             let tids = self.matches.tids();
             if let Some(&tid) = tids.get(at + PAGE_AHEAD)
@@ -61,7 +46,7 @@ impl<K: Searched> State<K> {
     /// Whether coming rows are looked up.
     #[inline]
     unsafe fn fetches_lines(&mut self, scan: &IndexScanDescData) -> bool {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan's relations are open.
         self.lines.are_fetched.unwrap_or_else(|| unsafe { self.decide_on_lines(scan) })
     }
 
@@ -85,7 +70,7 @@ impl<K: Searched> State<K> {
         // SAFETY: an open table, with that block.
         let found = unsafe { prefetch::prefetch(scan.heapRelation, block) };
         if found.initiated_io {
-            // SAFETY: as `amgettuple`.
+            // SAFETY: the scan's relations are open.
             unsafe { self.note_cold_row(scan, block, PAGE_AHEAD) };
         }
         found.recent_buffer
@@ -95,7 +80,7 @@ impl<K: Searched> State<K> {
 /// Fetches a page's header, the buffer's own, and a line pointer.
 fn fetch_page(buffer: Buffer, offset: u16) {
     if buffer > INVALID_BUFFER {
-        relation::expect_page(buffer, [0, line_pointer(offset)]);
+        relation::prefetch_page(buffer, [0, line_pointer(offset)]);
     }
 }
 
@@ -116,6 +101,6 @@ const LP_OFFSET: u32 = 0x7fff;
 
 /// Where in a page `PageGetItemId` finds a row's line pointer.
 fn line_pointer(offset: u16) -> usize {
-    let within = (offset.max(1) as usize - 1).min(super::MOST_ROWS as usize);
+    let within = (offset.max(1) as usize - 1).min(MOST_OFFSET as usize);
     core::mem::offset_of!(pg_sys::PageHeaderData, pd_linp) + within * size_of::<u32>()
 }

@@ -26,7 +26,7 @@ const DONE: u32 = 3;
 
 /// What the processes of a parallel scan share. All-zero bytes are a fresh one, but for the condition variable.
 #[repr(C)]
-pub struct Shared {
+pub struct SharedScan {
     stage: AtomicU32,
     /// Where those wait who find the place taken.
     changed: UnsafeCell<ConditionVariable>,
@@ -55,13 +55,13 @@ pub enum Turn {
     None,
 }
 
-impl Shared {
+impl SharedScan {
     /// Bytes to ask for: the server aligns to fewer than a cursor may need.
-    const SIZE: Size = size_of::<Shared>() + align_of::<Shared>();
+    const SIZE: Size = size_of::<SharedScan>() + align_of::<SharedScan>();
 
     /// Where it is in the memory asked for, which every process has mapped at the same place in a page.
-    fn within(memory: *mut c_void) -> *mut Shared {
-        memory.map_addr(|address| address.next_multiple_of(align_of::<Shared>())).cast()
+    fn within(memory: *mut c_void) -> *mut SharedScan {
+        memory.map_addr(|address| address.next_multiple_of(align_of::<SharedScan>())).cast()
     }
 
     /// What this scan shares with others, if it does.
@@ -69,7 +69,7 @@ impl Shared {
     /// # Safety
     /// A scan of ours; what is returned lives no longer than the scan.
     #[inline]
-    pub unsafe fn of(scan: &IndexScanDescData) -> Option<&'static Shared> {
+    pub unsafe fn of(scan: &IndexScanDescData) -> Option<&'static SharedScan> {
         // SAFETY: the server's memory, which `aminitparallelscan` wrote.
         unsafe {
             let parallel = scan.parallel_scan.as_ref()?;
@@ -77,13 +77,13 @@ impl Shared {
             let offset = parallel.ps_offset;
             #[cfg(feature = "pg18")]
             let offset = parallel.ps_offset_am;
-            Some(&*Shared::within(scan.parallel_scan.byte_add(offset).cast()))
+            Some(&*SharedScan::within(scan.parallel_scan.byte_add(offset).cast()))
         }
     }
 
     /// Takes the place to go on from into `cursor`, waiting while another process has it. After [`Turn::First`] and
-    /// [`Turn::Next`] the others wait for [`hand_on`](Shared::hand_on); if an error keeps it from coming, the server
-    /// ends them all.
+    /// [`Turn::Next`] the others wait for [`hand_on`](SharedScan::hand_on); if an error keeps it from coming, the
+    /// server ends them all.
     ///
     /// # Safety
     /// Nothing is locked; the cursor is of the index's key space. May raise.
@@ -142,13 +142,13 @@ const PAGE_WAIT: u32 = pg_sys::WaitEventIPC::WAIT_EVENT_BTREE_PAGE;
 /// The `amestimateparallelscan` callback.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub unsafe extern "C-unwind" fn amestimateparallelscan() -> Size {
-    Shared::SIZE
+    SharedScan::SIZE
 }
 
 /// The `amestimateparallelscan` callback.
 #[cfg(feature = "pg17")]
 pub unsafe extern "C-unwind" fn amestimateparallelscan(_keys: c_int, _order_bys: c_int) -> Size {
-    Shared::SIZE
+    SharedScan::SIZE
 }
 
 /// The `amestimateparallelscan` callback.
@@ -158,14 +158,15 @@ pub unsafe extern "C-unwind" fn amestimateparallelscan(
     _keys: c_int,
     _order_bys: c_int,
 ) -> Size {
-    Shared::SIZE
+    SharedScan::SIZE
 }
 
 /// The `aminitparallelscan` callback.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn aminitparallelscan(memory: *mut c_void) {
-    let shared = Shared::within(memory);
-    // SAFETY: the server gives as much memory as was asked for, and nobody else knows it yet. All-zero bytes are cursors.
+    let shared = SharedScan::within(memory);
+    // SAFETY: the server gives as much memory as was asked for, and nobody else knows it yet. All-zero bytes are
+    // cursors.
     unsafe {
         shared.write_bytes(0, 1);
         pg_sys::ConditionVariableInit((*shared).changed.get());
@@ -176,7 +177,7 @@ pub unsafe extern "C-unwind" fn aminitparallelscan(memory: *mut c_void) {
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amparallelrescan(scan: IndexScanDesc) {
     // SAFETY: called by the server, with a parallel scan that `ambeginscan` began.
-    if let Some(shared) = unsafe { Shared::of(&*scan) } {
+    if let Some(shared) = unsafe { SharedScan::of(&*scan) } {
         shared.stage.store(FRESH, Relaxed);
     }
 }

@@ -2,117 +2,23 @@
 //! the heap blocks they are in. It only reads, so that the scan itself goes its way as if it were not there.
 
 use fpbtree_engine::format::{Block, Tid};
-use fpbtree_engine::scan::{Cursor, Matches, RowsOf};
-use pgrx::pg_sys::{self, Buffer, IndexScanDescData, Relation};
+use fpbtree_engine::scan::RowsOf;
+use pgrx::pg_sys::IndexScanDescData;
 
-use super::{Searched, State};
-use crate::pg::ffi;
-use crate::pg::memory::allocate;
+use super::ahead::Ahead;
+use super::conditions::Searched;
+use super::state::ScanState;
 use crate::pg::relation;
-use crate::pg::relation::INVALID_BUFFER;
-use crate::storage::buffers::PgStore;
-use crate::storage::prefetch::{self, Counts, LeavesAhead, MOST_DISTANCE, Window};
-use crate::values::keys::tree;
+use crate::storage::prefetch;
+#[cfg(feature = "pg18")]
+use crate::storage::prefetch::PrefetchCounts;
+use crate::storage::tree::tree;
 
 /// Leaves the scout reads, and matches it looks at, while the scan returns one match.
 const MOST_PAGES: usize = 4;
 const MOST_MATCHES: usize = 256;
 
-/// What a scan that has had to wait for pages looks ahead with. In the scan's memory; no destructor.
-pub struct Ahead<K: Searched> {
-    /// Leaves on their way.
-    pub leaves: LeavesAhead<K>,
-    rows: Window,
-    counts: Counts,
-    /// Of all that was asked for before the scan went elsewhere.
-    before: Counts,
-    /// How many matches the scan has returned.
-    returned: usize,
-    /// The blocks on their way, from `first` on and round, and at which numbers they will be needed.
-    blocks: [Block; MOST_DISTANCE + 1],
-    needed: [usize; MOST_DISTANCE + 1],
-    first: usize,
-    waiting: usize,
-    /// The block that was looked at last.
-    block: Block,
-    scout: Scout<K>,
-    /// The page of the visibility map looked at last.
-    map: Buffer,
-}
-
-/// Where the scout is.
-struct Scout<K: Searched> {
-    store: PgStore,
-    cursor: Cursor<K>,
-    matches: Matches<K>,
-    /// Whether it has a page of its own, or is still in the scan's.
-    is_out: bool,
-    has_ended: bool,
-    at: usize,
-    /// The number of the match it is at, as the scan counts them.
-    number: usize,
-}
-
-impl<K: Searched> Ahead<K> {
-    /// # Safety
-    /// The scan's own relation; the memory lives as long as the scan. May raise.
-    unsafe fn new(scan: &IndexScanDescData, context: pg_sys::MemoryContext) -> *mut Ahead<K> {
-        // SAFETY: all-zero bytes are matches, cursors and windows; the rest is written here.
-        unsafe {
-            let (index, heap) = (scan.indexRelation, scan.heapRelation);
-            let new: *mut Ahead<K> = allocate(context, 1, true);
-            LeavesAhead::begin(&raw mut (*new).leaves, prefetch::distance(index, prefetch::tablespace(index), false));
-            (*new).leaves.is_shared = !scan.parallel_scan.is_null();
-            let most = if heap.is_null() { 0 } else { prefetch::distance(index, prefetch::tablespace(heap), false) };
-            (*new).rows = Window::new(most);
-            (&raw mut (*new).scout.store).write(PgStore::new(index, core::ptr::null_mut()));
-            (*new).block = relation::INVALID_BLOCK;
-            new
-        }
-    }
-
-    /// Forgets all that was asked for.
-    pub unsafe fn close(&mut self, index: Relation) {
-        self.leaves.close(&mut self.counts);
-        self.rows.close();
-        self.counts.wasted += core::mem::take(&mut self.waiting) as u64;
-        (self.scout.is_out, self.scout.has_ended) = (false, false);
-        self.scout.number = 0;
-        self.block = relation::INVALID_BLOCK;
-        if self.map != INVALID_BUFFER {
-            // SAFETY: pinned here.
-            unsafe { ffi::ReleaseBuffer(self.map) };
-            self.map = INVALID_BUFFER;
-        }
-        self.before.add(&self.counts);
-        // SAFETY: an open relation.
-        self.counts.add_to_session(unsafe { (*index).rd_id });
-    }
-
-    /// Blocks whose turn has come are not on their way any more.
-    fn settle(&mut self) {
-        while self.waiting > 0 && self.needed[self.first % self.needed.len()] <= self.returned {
-            (self.first, self.waiting) = (self.first + 1, self.waiting - 1);
-            self.counts.used += 1;
-        }
-    }
-
-    /// Whether a block is on its way.
-    fn is_waited_for(&self, block: Block) -> bool {
-        let (first, length) = (self.first % self.blocks.len(), self.blocks.len());
-        let (end, round) = ((first + self.waiting).min(length), (first + self.waiting).saturating_sub(length));
-        self.blocks[first..end].contains(&block) || self.blocks[..round].contains(&block)
-    }
-
-    /// A block is on its way, for the match of that number.
-    fn note_asked(&mut self, block: Block, number: usize) {
-        let last = (self.first + self.waiting) % self.needed.len();
-        (self.blocks[last], self.needed[last]) = (block, number);
-        self.waiting += 1;
-    }
-}
-
-impl<K: Searched> State<K> {
+impl<K: Searched> ScanState<K> {
     /// What the scan looks ahead with, made when it is first needed.
     unsafe fn ahead(&mut self, scan: &IndexScanDescData) -> &'static mut Ahead<K> {
         // SAFETY: it lives as long as the state, and nobody else holds it.
@@ -129,18 +35,18 @@ impl<K: Searched> State<K> {
     pub(super) unsafe fn stop_looking_ahead(&mut self) {
         self.looks_ahead = false;
         if !self.ahead.is_null() {
-            // SAFETY: as above.
+            // SAFETY: what the scan looks ahead with lives as long as the state, and nobody else holds it.
             unsafe { (*self.ahead).close(self.store.relation()) };
         }
     }
 
     /// What was asked for ahead so far.
     #[cfg(feature = "pg18")]
-    pub(super) unsafe fn counts(&mut self) -> Counts {
-        // SAFETY: as above.
+    pub(super) unsafe fn counts(&mut self) -> PrefetchCounts {
+        // SAFETY: what the scan looks ahead with lives as long as the state, and nobody else holds it.
         unsafe {
             self.stop_looking_ahead();
-            self.ahead.as_ref().map_or(Counts::default(), |ahead| ahead.before)
+            self.ahead.as_ref().map_or(PrefetchCounts::default(), |ahead| ahead.before)
         }
     }
 
@@ -152,7 +58,7 @@ impl<K: Searched> State<K> {
         if self.ahead.is_null() && (is_first || !missed) {
             return;
         }
-        // SAFETY: as `amgettuple`; nothing is locked.
+        // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe {
             let ahead = self.ahead(scan);
             if ahead.scout.is_out {
@@ -163,14 +69,14 @@ impl<K: Searched> State<K> {
             let (direction, place) = (self.cursor.direction(), self.cursor.bound());
             let counts = &mut ahead.counts;
             let index = scan.indexRelation;
-            ahead.leaves.visit(block, missed && !is_first, tree, &self.search, direction, place, index, counts);
+            ahead.leaves.visit(block, missed && !is_first, tree, &self.conditions, direction, place, index, counts);
         }
     }
 
     /// Before a match is returned: asks for the heap blocks of the next ones, if the last one's had to be read.
     #[cold]
     pub(super) unsafe fn look_for_rows(&mut self, scan: &IndexScanDescData, missed: bool) {
-        // SAFETY: as `amgettuple`; nothing is locked.
+        // SAFETY: the scan's relations are open, and nothing of them is locked.
         unsafe {
             let ahead = self.ahead(scan);
             ahead.returned += 1;
@@ -218,7 +124,7 @@ impl<K: Searched> State<K> {
     /// A block that is needed so many matches ahead was found missing, and asked for.
     #[cold]
     pub(super) unsafe fn note_cold_row(&mut self, scan: &IndexScanDescData, block: Block, distance: usize) {
-        // SAFETY: as `amgettuple`.
+        // SAFETY: the scan's relations are open.
         let ahead = unsafe { self.ahead(scan) };
         ahead.counts.requested += 1;
         ahead.note_asked(block, ahead.returned + distance);
@@ -245,7 +151,7 @@ impl<K: Searched> State<K> {
         }
         let before = prefetch::misses();
         let tree = tree::<K>(&scout.store, &self.index, &self.columns);
-        let rows = RowsOf(&self.search);
+        let rows = RowsOf(&self.conditions);
         let read = scout.cursor.read_page(tree, &rows, scan.ignore_killed_tuples, &mut scout.matches);
         let pin = self.store.expect(read);
         let missed = prefetch::misses() != before;
@@ -254,7 +160,7 @@ impl<K: Searched> State<K> {
         let block = pin.block(&scout.store);
         pin.unpin(&scout.store);
         let (direction, place) = (scout.cursor.direction(), scout.cursor.bound());
-        // SAFETY: as the caller.
+        // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe { leaves.visit(block, missed, tree, &rows, direction, place, scan.indexRelation, counts) };
         (scout.at, scout.number) = (0, scout.number + 1);
         scout.matches.tids().first().copied()

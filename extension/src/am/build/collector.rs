@@ -1,0 +1,103 @@
+//! What a build's heap scan collects: the entries of a table's rows, in a sorter.
+
+use core::ffi::c_void;
+
+use fpbtree_engine::format::Tid;
+use fpbtree_engine::page::{Bytes, Entry};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, IndexInfo, Relation, TableScanDesc};
+
+use crate::am::sort::{BytesSorter, Filed, Files, Sort, Sorter};
+use crate::pg::relation;
+use crate::values::keys::Keyed;
+
+/// A key space whose entries a build can sort.
+pub(super) trait Sortable: Keyed + Filed {
+    /// What sorts them.
+    type Sorter: Sort<Self>;
+}
+
+impl Sortable for u32 {
+    type Sorter = Sorter<u32>;
+}
+
+impl Sortable for u64 {
+    type Sorter = Sorter<u64>;
+}
+
+impl Sortable for u128 {
+    type Sorter = Sorter<u128>;
+}
+
+impl Sortable for Bytes {
+    type Sorter = BytesSorter;
+}
+
+/// What is built, and of what.
+#[derive(Clone, Copy)]
+pub(super) struct BuildTarget {
+    pub heap: Relation,
+    pub rel: Relation,
+    pub info: *mut IndexInfo,
+}
+
+/// What the heap scan's callback is given.
+pub(super) struct Collector<K: Sortable> {
+    pub columns: K::Columns,
+    pub sorter: K::Sorter,
+}
+
+impl<K: Sortable> Collector<K> {
+    /// One that keeps to `memory` bytes.
+    ///
+    /// # Safety
+    /// `rel` is the open index; the current memory context outlives the collector. May raise.
+    pub(super) unsafe fn new(rel: Relation, memory: usize, files: Files) -> Self {
+        // SAFETY: `rel` is open, and the current memory context outlives the collector.
+        unsafe { Collector { columns: K::new_columns(rel), sorter: K::Sorter::new(memory, files) } }
+    }
+
+    /// Collects the entries of a table, or of a share in a scan of it.
+    ///
+    /// # Safety
+    /// As `ambuild` is called; the constructor's memory context is current. May raise, and runs user code.
+    pub(super) unsafe fn scan(&mut self, target: BuildTarget, share: Option<TableScanDesc>, progress: bool) -> Scanned {
+        let BuildTarget { heap, rel, info } = target;
+        // SAFETY: the relations are open; the callback is given the collector it expects.
+        let heap_tuples = unsafe {
+            let state = (&raw mut *self).cast();
+            relation::table_index_build_scan(heap, rel, info, progress, Some(collect::<K>), state, share)
+        };
+        Scanned { heap_tuples, entries: self.sorter.total() }
+    }
+}
+
+/// What a heap scan came to.
+#[derive(Clone, Copy)]
+pub(super) struct Scanned {
+    pub heap_tuples: f64,
+    pub entries: u64,
+}
+
+/// Adds one heap tuple's entry. One that is there only for old snapshots is marked dead until the entry is loaded: it
+/// does not count as a duplicate.
+#[pg_guard]
+unsafe extern "C-unwind" fn collect<K: Sortable>(
+    rel: Relation,
+    tid: pg_sys::ItemPointer,
+    values: *mut Datum,
+    nulls: *mut bool,
+    alive: bool,
+    state: *mut c_void,
+) {
+    // SAFETY: called by the heap scan, with what `build` gave it.
+    unsafe {
+        let collector = &mut *state.cast::<Collector<K>>();
+        let mut row = K::new_row();
+        K::put_row(&collector.columns, rel, values, nulls, tid, &mut row);
+        let entry = K::entry(&row);
+        let dead = if alive { 0 } else { Tid::DEAD.into() };
+        let entry = Entry { tid: Tid::from_raw(entry.tid.raw() | dead), ..entry };
+        collector.sorter.add(&entry, K::order(&collector.columns));
+    }
+}

@@ -1,0 +1,58 @@
+//! Arguments and results of functions.
+
+use core::fmt::Arguments;
+
+use pgrx::pg_sys::{Datum, FunctionCallInfo, ReturnSetInfo};
+
+use crate::pg::errors::Text;
+use crate::pg::ffi;
+
+/// Declares a function of the calling convention "version 1".
+macro_rules! version_1 {
+    ($info:ident) => {
+        /// Says how the function is called, as `PG_FUNCTION_INFO_V1` does.
+        #[unsafe(no_mangle)]
+        pub extern "C-unwind" fn $info() -> &'static pgrx::pg_sys::Pg_finfo_record {
+            &pgrx::pg_sys::Pg_finfo_record { api_version: 1 }
+        }
+    };
+}
+pub(super) use version_1;
+
+/// The rows of a function's answer.
+pub(super) struct ResultRows {
+    result: *mut ReturnSetInfo,
+}
+
+impl ResultRows {
+    pub(super) unsafe fn new(call: FunctionCallInfo) -> ResultRows {
+        // SAFETY: called by the server; checks the call context and raises if it takes no sets.
+        unsafe {
+            ffi::InitMaterializedSRF(call, 0);
+            ResultRows { result: (*call).resultinfo.cast() }
+        }
+    }
+
+    pub(super) unsafe fn add<const N: usize>(&self, values: [Datum; N]) {
+        // SAFETY: as many values as the function's result has columns.
+        unsafe {
+            ffi::tuplestore_putvalues(
+                (*self.result).setResult,
+                (*self.result).setDesc,
+                values.as_ptr(),
+                [false; N].as_ptr(),
+            );
+        }
+    }
+}
+
+/// A text value.
+pub(super) unsafe fn text(text: Arguments<'_>) -> Datum {
+    // SAFETY: copied by the server.
+    unsafe { Datum::from(ffi::cstring_to_text(Text::new(text).as_c_str().as_ptr())) }
+}
+
+pub(super) unsafe fn argument(call: FunctionCallInfo, number: usize) -> Datum {
+    // SAFETY: the function is strict and has that argument.
+    unsafe { (*(*call).args.as_ptr().add(number)).value }
+}

@@ -1,0 +1,71 @@
+//! What scans of each kind of keys have to themselves.
+
+use fpbtree_engine::format::Tid;
+use fpbtree_engine::scan::{Matches, Wanted};
+use pgrx::pg_sys::{self, Relation, ScanKeyData};
+
+use crate::pg::memory::Zeroed;
+use crate::values::keys::Keyed;
+
+// SAFETY: no match.
+unsafe impl<K: Searched> Zeroed for Matches<K> {}
+
+/// What a scan looks for and how it gives values back, for the keys of one kind of index.
+pub(super) trait Searched: Keyed {
+    /// What is looked for. It lives in the scan's state, which does not move, and owns no destructor.
+    type Conditions: Wanted<Self>;
+
+    /// Begins, with `conditions` not written yet and `columns` in the state for good.
+    ///
+    /// # Safety
+    /// What is allocated lives in `context`. May raise.
+    unsafe fn begin(conditions: *mut Self::Conditions, columns: &'static Self::Columns, context: pg_sys::MemoryContext);
+
+    /// Reads the scan keys.
+    ///
+    /// # Safety
+    /// The server's keys for this index. May raise.
+    unsafe fn select(conditions: &mut Self::Conditions, rel: Relation, keys: &[ScanKeyData]);
+
+    /// Says whether index tuples will be asked for.
+    fn want_tuples(conditions: &mut Self::Conditions, wanted: bool);
+
+    /// Whether the executor has to look at a match's conditions again.
+    fn rechecks(conditions: &Self::Conditions) -> bool;
+
+    /// The lane that every match has, and whatever has it matches; if there is such a one.
+    #[inline(always)]
+    fn one_lane(_conditions: &Self::Conditions) -> Option<u128> {
+        None
+    }
+
+    /// Makes matches of rows of [one lane](Self::one_lane).
+    #[inline(always)]
+    fn set_rows(_matches: &mut Matches<Self>, _lane: u128, _rows: &[Tid]) {}
+
+    /// Forms the tuple of a match without the guard: it does not panic. None if [`form`](Self::form) is to do it.
+    ///
+    /// # Safety
+    /// The match exists. May raise when out of memory.
+    unsafe fn form_unguarded(
+        conditions: &mut Self::Conditions,
+        matches: &Matches<Self>,
+        at: usize,
+    ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Forms the tuple of a match, in memory that the next one uses again. None if the entry is damaged.
+    ///
+    /// # Safety
+    /// The match exists. May raise when out of memory.
+    unsafe fn form(
+        conditions: &mut Self::Conditions,
+        matches: &Matches<Self>,
+        at: usize,
+    ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Gives back what was allocated.
+    ///
+    /// # Safety
+    /// The search is not used any more.
+    unsafe fn end(conditions: &mut Self::Conditions);
+}

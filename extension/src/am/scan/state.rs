@@ -1,0 +1,145 @@
+//! The state of a scan: plain memory, as it is kept between two calls.
+
+use core::mem::MaybeUninit;
+
+use fpbtree_engine::cache::hot_keys::HotKey;
+use fpbtree_engine::format::{Block, LaneKind, MAX_PAGE_ENTRIES};
+use fpbtree_engine::scan::{Cursor, Direction, Matches};
+use fpbtree_engine::store::Pinned;
+use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
+
+use super::ahead::Ahead;
+use super::conditions::Searched;
+use crate::pg::memory::zeroed_value;
+use crate::pg::relation::INVALID_BUFFER;
+use crate::storage::buffers::PgStore;
+use crate::storage::index::Index;
+
+/// How many matches ahead of the one that is returned a row's page is looked up.
+pub(super) const PAGE_AHEAD: usize = 8;
+
+/// A scan's own state, in the memory context it was begun in (I11). No destructor.
+#[repr(C)]
+pub(super) struct ScanState<K: Searched> {
+    /// First, so that a state can be told by it.
+    pub kind: LaneKind,
+    /// Blocks the table is known to have; it only grows while the scan goes on.
+    pub heap_blocks: Block,
+    /// Where the state and what belongs to it lives.
+    pub context: pg_sys::MemoryContext,
+    pub index: Index,
+    pub columns: K::Columns,
+    pub store: PgStore,
+    /// What is looked for; it borrows from `columns`.
+    pub conditions: K::Conditions,
+    pub cursor: Cursor<K>,
+    /// How often the server had had to read a page when the scan last looked, to notice that a row's block was not
+    /// there.
+    pub misses: i64,
+    /// Whether a leaf has been read since the scan began.
+    pub has_read: bool,
+    /// Whether heap blocks are being asked for ahead.
+    pub looks_ahead: bool,
+    /// Null until something has to be read.
+    pub ahead: *mut Ahead<K>,
+    /// Rows that are in memory.
+    pub lines: HeapLines,
+    /// Rows of hot keys.
+    pub hot: HotLookup,
+    /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
+    pub positioned: bool,
+    pub at: usize,
+    /// The page of the matches, and its pin if that is kept.
+    pub block: Block,
+    pub pin: Option<Pinned<PgStore>>,
+    /// Matches that the server said are dead to everyone: where their flags are.
+    pub killed: [u16; MAX_PAGE_ENTRIES],
+    pub killed_count: usize,
+    pub mark: MarkedPlace<K>,
+    pub matches: Matches<K>,
+}
+
+/// A place to come back to.
+pub(super) struct MarkedPlace<K: Searched> {
+    /// Whether there is one.
+    pub set: bool,
+    /// Whether it is in the page that the scan is at, or in the copy.
+    pub here: bool,
+    pub at: usize,
+    pub cursor: Cursor<K>,
+    pub block: Block,
+    pub pin: Option<Pinned<PgStore>>,
+    /// Made when the scan first leaves a page with a mark.
+    pub copy: *mut Matches<K>,
+}
+
+/// The pages of coming rows.
+pub(super) struct HeapLines {
+    /// Whether they are looked up; unknown until the scan has come to some rows.
+    pub are_fetched: Option<bool>,
+    /// Where those looked up last are, by the number of the match and round.
+    pub buffers: [Buffer; 2 * PAGE_AHEAD],
+}
+
+impl HeapLines {
+    /// None, and nothing is known.
+    fn new() -> HeapLines {
+        HeapLines { are_fetched: None, buffers: [INVALID_BUFFER; 2 * PAGE_AHEAD] }
+    }
+}
+
+/// What a scan has to do with the cache of hot keys.
+pub(super) struct HotLookup {
+    /// What the index is known by there, or that the scan may not use it. Unknown until it would.
+    pub owner: Option<Option<u64>>,
+    /// Whether the cache was asked last time.
+    pub is_asked: bool,
+    pub stage: Stage,
+}
+
+/// How far a lookup of a single key has come.
+#[derive(Clone, Copy)]
+pub(super) enum Stage {
+    /// Nothing.
+    None,
+    /// The key that is looked up was not found there.
+    Missed(HotKey),
+    /// It was, and is kept there now.
+    Admission(HotKey),
+    /// The matches are this key's, from there.
+    Lookup(HotKey),
+}
+
+impl HotLookup {
+    /// Nothing yet.
+    fn new() -> HotLookup {
+        HotLookup { owner: None, is_asked: false, stage: Stage::None }
+    }
+}
+
+/// Begins a scan: its state is all the server keeps of it.
+///
+/// # Safety
+/// The scan's index is open; the current memory context outlives the scan. May raise.
+pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
+    // SAFETY: zeroed memory is matches and cursors; every other field is written before the state is used.
+    unsafe {
+        let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
+        let state = zeroed_value::<MaybeUninit<ScanState<K>>>(context).as_mut_ptr();
+        (&raw mut (*state).context).write(context);
+        (&raw mut (*state).kind).write(index.kind);
+        (&raw mut (*state).index).write(index);
+        (&raw mut (*state).columns).write(Index::columns::<K>(rel));
+        (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
+        // The state does not move, and its columns do not change.
+        let columns: &'static K::Columns = &(*state).columns;
+        (&raw mut (*state).pin).write(None);
+        (&raw mut (*state).mark.pin).write(None);
+        (&raw mut (*state).lines).write(HeapLines::new());
+        (&raw mut (*state).hot).write(HotLookup::new());
+        K::begin(&raw mut (*state).conditions, columns, context);
+        (*state).cursor.restart(Direction::Forward);
+        (*state).mark.cursor.restart(Direction::Forward);
+        (*scan).opaque = state.cast();
+    }
+}

@@ -1,0 +1,331 @@
+//! Codecs: how the values of a column become digits, and are had back image for image.
+//!
+//! A digit says what the order of a value depends on. What else its image needs, its *residue*, goes beside it: the
+//! display scale of a numeric, the trailing blanks of a `character(n)`, the fields of an interval, the sign of a float
+//! that is zero or NaN. Values are detoasted: none is stored compressed or out of line.
+
+use fpbtree_engine::keys::ColumnType;
+use fpbtree_engine::keys::digits::{Buffer, DigitKind, DigitShape};
+use pgrx::pg_sys::{self, Datum, Oid, Relation};
+
+use self::image::Image;
+use self::residue::{put_count, take_count};
+use crate::values::abbreviation::{self, Abbreviation};
+use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST, is_byte_order};
+use crate::values::tuple::Tuple;
+use crate::values::varlena::with_content;
+
+mod bits;
+mod exact;
+mod image;
+mod inet;
+mod interval;
+mod numeric;
+mod residue;
+mod text;
+mod timetz;
+
+pub use self::image::DatumBuffer;
+
+/// How a column's values are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    /// Of a type that fits a lane.
+    Exact(ColumnType),
+    Text,
+    Bpchar,
+    Name,
+    Bytea,
+    Numeric,
+    Timetz,
+    Interval,
+    Bits,
+    Inet,
+    /// As bytes that mean nothing.
+    Opaque,
+}
+
+impl Encoding {
+    /// The reader of the values that a comparison function (support function 1) orders.
+    ///
+    /// # Safety
+    /// May raise.
+    unsafe fn of(order: Oid, collation: Oid) -> Encoding {
+        if let Some(ty) = column::column_type(order) {
+            return Encoding::Exact(ty);
+        }
+        // SAFETY: a catalog lookup.
+        let in_byte_order = |encoding| if unsafe { is_byte_order(collation) } { encoding } else { Encoding::Opaque };
+        match order.to_u32() {
+            pg_sys::F_BTTEXTCMP => in_byte_order(Encoding::Text),
+            pg_sys::F_BPCHARCMP => in_byte_order(Encoding::Bpchar),
+            pg_sys::F_BTNAMECMP => in_byte_order(Encoding::Name),
+            pg_sys::F_BTTEXT_PATTERN_CMP => Encoding::Text,
+            pg_sys::F_BTBPCHAR_PATTERN_CMP => Encoding::Bpchar,
+            pg_sys::F_BYTEACMP => Encoding::Bytea,
+            pg_sys::F_NUMERIC_CMP => Encoding::Numeric,
+            pg_sys::F_TIMETZ_CMP => Encoding::Timetz,
+            pg_sys::F_INTERVAL_CMP => Encoding::Interval,
+            pg_sys::F_BITCMP | pg_sys::F_VARBITCMP => Encoding::Bits,
+            pg_sys::F_NETWORK_CMP => Encoding::Inet,
+            _ => Encoding::Opaque,
+        }
+    }
+
+    /// How the values are encoded, if not opaquely.
+    const fn kind(self) -> Option<DigitKind> {
+        Some(match self {
+            Encoding::Exact(ty) => DigitKind::Fixed(ty.bits().div_ceil(8) as u8),
+            Encoding::Text | Encoding::Bpchar | Encoding::Name => DigitKind::Text,
+            Encoding::Bytea | Encoding::Inet => DigitKind::Bytes,
+            Encoding::Numeric => DigitKind::Numeric,
+            Encoding::Timetz => DigitKind::Fixed(timetz::WIDTH),
+            Encoding::Interval => DigitKind::Fixed(interval::WIDTH),
+            Encoding::Bits => DigitKind::Bits,
+            Encoding::Opaque => return None,
+        })
+    }
+
+    /// What the fields of values that are integers to the server, with no bit to spare, are turned over with.
+    fn turn(self) -> Option<u64> {
+        match self {
+            Encoding::Exact(ty) if column::is_integer(ty) && ty.bits() >= 8 => Some(ty.decode(0, false) as u64),
+            _ => None,
+        }
+    }
+}
+
+/// How the values of an index's column become digits and are had back.
+#[derive(Clone, Copy)]
+pub struct Codec {
+    /// The digits.
+    pub shape: DigitShape,
+    /// The column's collation, for the comparison function.
+    pub collation: Oid,
+    encoding: Encoding,
+    image: Image,
+    /// What fields are turned over with, if values are integers to the server.
+    turn: Option<u64>,
+    /// Makes an opaque digit's prefix.
+    abbreviation: Option<Abbreviation>,
+}
+
+impl Codec {
+    /// The codec of a key column, counted from 0.
+    ///
+    /// # Safety
+    /// `rel` is an open index of ours with such a key column. May raise.
+    pub unsafe fn of(rel: Relation, column: usize) -> Codec {
+        // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
+        unsafe {
+            let order = *(*rel).rd_support.add(column * column::SUPPORT_FUNCTIONS as usize);
+            let collation = *(*rel).rd_indcollation.add(column);
+            let option = *(*rel).rd_indoption.add(column);
+            let encoding = Encoding::of(order, collation);
+            let image = Image::of(rel, column);
+            let abbreviation = match encoding {
+                Encoding::Opaque => Abbreviation::of(order, collation),
+                _ => None,
+            };
+            let prefix = if abbreviation.is_some() { abbreviation::LENGTH as u8 } else { 0 };
+            let shape = DigitShape {
+                kind: encoding.kind().unwrap_or_else(|| image.kind(prefix)),
+                descending: option & OPTION_DESCENDING != 0,
+                nulls_first: option & OPTION_NULLS_FIRST != 0,
+            };
+            Codec { shape, collation, encoding, image, turn: encoding.turn(), abbreviation }
+        }
+    }
+
+    /// This codec without a prefix, for a column behind an opaque one, where no prefix is compared.
+    pub fn without_prefix(self) -> Codec {
+        Codec { shape: self.shape.without_prefix(), abbreviation: None, ..self }
+    }
+
+    /// The type whose fields the digits are, if its values fit a lane.
+    pub fn exact(&self) -> Option<ColumnType> {
+        match self.encoding {
+            Encoding::Exact(ty) => Some(ty),
+            _ => None,
+        }
+    }
+
+    /// The largest field of a type whose values fit a lane.
+    pub fn largest_field(&self) -> u128 {
+        match self.encoding {
+            Encoding::Exact(ty) => u128::MAX >> (128 - ty.bits()),
+            _ => u128::MAX,
+        }
+    }
+
+    /// The codec for an argument of another type that the operator family compares with the column's, if its digits are
+    /// ordered among the column's.
+    pub fn for_argument(&self, ty: Oid) -> Option<Codec> {
+        let encoding = match (self.encoding, ty) {
+            (Encoding::Text, pg_sys::NAMEOID) => Encoding::Name,
+            (Encoding::Name, pg_sys::TEXTOID) => Encoding::Text,
+            _ => return None,
+        };
+        Some(Codec { encoding, ..*self })
+    }
+
+    /// Whether some values have a residue.
+    pub fn has_residue(&self) -> bool {
+        match self.encoding {
+            Encoding::Exact(ty) => ty.is_float(),
+            Encoding::Bpchar | Encoding::Numeric | Encoding::Interval => true,
+            _ => false,
+        }
+    }
+
+    /// Puts a value's digit into `key` and its residue into `carried`.
+    ///
+    /// # Safety
+    /// `value` is of the column. The caller's frames own no destructors: may raise.
+    #[inline]
+    pub unsafe fn put<const N: usize, const M: usize>(
+        &self,
+        value: Datum,
+        is_null: bool,
+        key: &mut Buffer<N>,
+        carried: &mut Buffer<M>,
+    ) {
+        if is_null {
+            return self.shape.put_null(key);
+        }
+        let shape = &self.shape;
+        // SAFETY: the value is of the type whose comparison function chose the reader.
+        unsafe {
+            match self.encoding {
+                Encoding::Exact(ty) => exact::put(shape, ty, value, key, carried),
+                Encoding::Text => with_content(value, |text| shape.put_text(text, key)),
+                Encoding::Bpchar => with_content(value, |text| {
+                    let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
+                    shape.put_text(&text[..text.len() - blanks], key);
+                    put_count(blanks as u32, carried);
+                }),
+                Encoding::Name => shape.put_text(text::name(value), key),
+                Encoding::Bytea => with_content(value, |bytes| shape.put_bytes(bytes, key)),
+                Encoding::Numeric => with_content(value, |stored| numeric::put(shape, stored, key, carried)),
+                Encoding::Timetz => shape.put_field(timetz::field(value), key),
+                Encoding::Interval => interval::put(shape, value, key, carried),
+                Encoding::Bits => with_content(value, |stored| bits::put(shape, stored, key)),
+                Encoding::Inet => with_content(value, |stored| inet::put(shape, stored, key)),
+                Encoding::Opaque => match self.abbreviation {
+                    Some(abbreviation) => self.image.put(shape, &abbreviation.key(value), value, key),
+                    None => self.image.put(shape, &[], value, key),
+                },
+            }
+        }
+    }
+
+    /// Puts a value's digit into `key`: what a value that is searched for is compared by.
+    ///
+    /// # Safety
+    /// `value` is of the column, not NULL. The caller's frames own no destructors: may raise.
+    #[inline]
+    pub unsafe fn image<const N: usize>(&self, value: Datum, key: &mut Buffer<N>) {
+        // SAFETY: the value is of the column.
+        unsafe { self.put(value, false, key, &mut Buffer::<0>::new()) };
+    }
+
+    /// Takes a digit, an opaque one without its prefix, off the front of `key` and its residue off the front of
+    /// `carried`: the value is the tuple's next column. None if the bytes are damaged.
+    ///
+    /// # Safety
+    /// The caller's frames own no destructors: may raise when out of memory.
+    #[inline(always)]
+    pub unsafe fn get(&self, key: &mut &[u8], carried: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
+        let (shape, image) = (&self.shape, self.image);
+        if shape.take_null(key) {
+            tuple.put_null();
+            return Some(());
+        }
+        // SAFETY: no frame here owns a destructor.
+        unsafe {
+            match (self.encoding, self.turn) {
+                (_, Some(turn)) => tuple.put_integer(shape.take_field(key)? as u64 ^ turn, image.align.into()),
+                (Encoding::Text, _) => image.get_text(shape, shape.take_text(key)?, 0, tuple),
+                _ => self.get_other(key, carried, tuple),
+            }
+        }
+    }
+
+    /// What [`get`](Self::get) does, for the less common kinds: apart from the others, which take few registers.
+    #[inline(never)]
+    unsafe fn get_other(&self, key: &mut &[u8], carried: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
+        let (shape, image) = (&self.shape, self.image);
+        // SAFETY: no frame here owns a destructor.
+        unsafe {
+            match self.encoding {
+                Encoding::Exact(ty) => exact::get(ty, shape.take_field(key)?, carried, tuple),
+                Encoding::Text => unreachable!("`get` has texts itself"),
+                Encoding::Bpchar => {
+                    let blanks = take_count(carried).filter(|blanks| *blanks < text::MOST_BLANKS)?;
+                    image.get_text(shape, shape.take_text(key)?, blanks as usize, tuple)
+                }
+                Encoding::Name => text::get_name(shape, shape.take_text(key)?, image, tuple),
+                Encoding::Bytea => image.get_content(key.len(), tuple, |room| shape.take_bytes(key, room)),
+                Encoding::Numeric => {
+                    image.get_content(numeric::most(key), tuple, |room| numeric::get(shape, key, carried, room))
+                }
+                Encoding::Timetz => tuple.put(&timetz::get(shape.take_field(key)?), image.align.into()),
+                Encoding::Interval => tuple.put(&interval::get(shape.take_field(key)?, carried)?, image.align.into()),
+                Encoding::Bits => image.get_content(bits::most(key), tuple, |room| bits::get(shape, key, room)),
+                Encoding::Inet => image.get_content(inet::MOST, tuple, |room| inet::get(shape, key, room)),
+                Encoding::Opaque => image.get(shape.without_prefix().take_opaque(key)?, tuple),
+            }
+        }
+    }
+
+    /// An opaque digit's value as the server's, to call the comparison function with: in place where its alignment
+    /// allows it, else in `scratch`. None if the digit is damaged, or longer than a key can be.
+    #[inline]
+    pub fn datum(&self, value: &[u8], scratch: &mut DatumBuffer) -> Option<Datum> {
+        self.image.datum(value, scratch)
+    }
+}
+
+/// A column that is included in an index but is no key of it. NULL or the value is kept beside the key.
+#[derive(Clone, Copy)]
+pub struct Payload {
+    shape: DigitShape,
+    image: Image,
+}
+
+impl Payload {
+    /// The included column, counted from 0 with the key columns.
+    ///
+    /// # Safety
+    /// `rel` is an open index of ours with such a column. May raise.
+    pub unsafe fn of(rel: Relation, column: usize) -> Payload {
+        // SAFETY: `rel` is open and has the column.
+        let image = unsafe { Image::of(rel, column) };
+        Payload { shape: DigitShape { kind: image.kind(0), descending: false, nulls_first: true }, image }
+    }
+
+    /// Puts a value into `carried`.
+    ///
+    /// # Safety
+    /// `value` is of the column. The caller's frames own no destructors: may raise.
+    pub unsafe fn put<const M: usize>(&self, value: Datum, is_null: bool, carried: &mut Buffer<M>) {
+        if is_null {
+            return self.shape.put_null(carried);
+        }
+        // SAFETY: the value is of the column.
+        unsafe { self.image.put(&self.shape, &[], value, carried) };
+    }
+
+    /// Takes a value off the front of `carried`: it is the tuple's next column. None if the bytes are damaged.
+    ///
+    /// # Safety
+    /// The caller's frames own no destructors: may raise when out of memory.
+    pub unsafe fn get(&self, carried: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
+        if self.shape.take_null(carried) {
+            tuple.put_null();
+            return Some(());
+        }
+        // SAFETY: no frame here owns a destructor.
+        unsafe { self.image.get(self.shape.take_opaque(carried)?, tuple) }
+    }
+}

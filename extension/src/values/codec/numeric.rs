@@ -1,0 +1,97 @@
+//! `numeric`: a header of 2 or 4 bytes with sign, display scale and weight, then base-10000 digits.
+
+use fpbtree_engine::keys::digits::{Buffer, Decimal, DecimalClass, DigitShape};
+
+use super::residue::{put_count, take_count};
+
+/// The header's upper bits: which form it has.
+const FORM: u16 = 0xC000;
+const LONG_NEGATIVE: u16 = 0x4000;
+const SHORT: u16 = 0x8000;
+const SPECIAL: u16 = 0xC000;
+const LONG_SCALE: u16 = 0x3FFF;
+
+/// The short form.
+const SHORT_NEGATIVE: u16 = 0x2000;
+const SHORT_SCALES: u16 = 0x40;
+const SHORT_SCALE_SHIFT: u32 = 7;
+const SHORT_WEIGHT: u16 = 0x7F;
+const SHORT_WEIGHTS: core::ops::Range<i32> = -0x40..0x40;
+
+/// Values that are no numbers.
+const NAN: u16 = 0xC000;
+const INFINITY: u16 = 0xD000;
+const NEGATIVE_INFINITY: u16 = 0xF000;
+const SPECIAL_VALUE: u16 = 0xF000;
+
+pub(super) fn put<const N: usize, const M: usize>(
+    shape: &DigitShape,
+    stored: &[u8],
+    key: &mut Buffer<N>,
+    carried: &mut Buffer<M>,
+) {
+    let (words, _) = stored.as_chunks::<2>();
+    let [header, words @ ..] = words else { return };
+    let header = u16::from_le_bytes(*header);
+    let (class, weight, scale, digits) = match (header & FORM, words) {
+        (SPECIAL, _) => return shape.put_numeric(Decimal { class: special(header), weight: 0 }, &[], key),
+        (SHORT, digits) => {
+            let weight = i32::from((header << 9) as i16 >> 9);
+            (sign(header & SHORT_NEGATIVE), weight, header >> SHORT_SCALE_SHIFT & (SHORT_SCALES - 1), digits)
+        }
+        (_, [weight, digits @ ..]) => {
+            (sign(header & LONG_NEGATIVE), i16::from_le_bytes(*weight).into(), header & LONG_SCALE, digits)
+        }
+        (_, []) => return,
+    };
+    shape.put_numeric(Decimal { class, weight }, digits, key);
+    put_count(scale.into(), carried);
+}
+
+fn sign(bit: u16) -> DecimalClass {
+    if bit == 0 { DecimalClass::Positive } else { DecimalClass::Negative }
+}
+
+fn special(header: u16) -> DecimalClass {
+    match header & SPECIAL_VALUE {
+        INFINITY => DecimalClass::PositiveInfinity,
+        NEGATIVE_INFINITY => DecimalClass::NegativeInfinity,
+        _ => DecimalClass::NaN,
+    }
+}
+
+/// Bytes before the digits in the short and in the long form.
+const SHORT_START: usize = 2;
+const LONG_START: usize = 4;
+
+/// The most bytes that a number at the front of `key` has.
+pub(super) fn most(key: &[u8]) -> usize {
+    LONG_START + key.len()
+}
+
+pub(super) fn get(shape: &DigitShape, key: &mut &[u8], carried: &mut &[u8], out: &mut [u8]) -> Option<usize> {
+    let (decimal, count) = shape.take_numeric(key, out[SHORT_START..].as_chunks_mut::<2>().0)?;
+    let end = SHORT_START + 2 * count;
+    let word = |out: &mut [u8], at: usize, word: u16| out[at..at + 2].copy_from_slice(&word.to_le_bytes());
+    let negative = decimal.class == DecimalClass::Negative;
+    let special = match decimal.class {
+        DecimalClass::NaN => Some(NAN),
+        DecimalClass::PositiveInfinity => Some(INFINITY),
+        DecimalClass::NegativeInfinity => Some(NEGATIVE_INFINITY),
+        _ => None,
+    };
+    if let Some(header) = special {
+        word(out, 0, header);
+        return Some(end);
+    }
+    let scale = u16::try_from(take_count(carried)?).ok().filter(|scale| *scale <= LONG_SCALE)?;
+    if scale < SHORT_SCALES && SHORT_WEIGHTS.contains(&decimal.weight) {
+        let sign = if negative { SHORT_NEGATIVE } else { 0 };
+        word(out, 0, SHORT | sign | scale << SHORT_SCALE_SHIFT | decimal.weight as u16 & SHORT_WEIGHT);
+        return Some(end);
+    }
+    out.copy_within(SHORT_START..end, LONG_START);
+    word(out, 0, scale | if negative { LONG_NEGATIVE } else { 0 });
+    word(out, 2, decimal.weight as u16);
+    Some(end + LONG_START - SHORT_START)
+}
