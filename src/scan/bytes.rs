@@ -3,7 +3,7 @@
 //! mechanism; but what comes next after a value is not known here, so a range may be empty: its place is where to look
 //! for the next key.
 
-use super::ranges::{Range, Wanted};
+use super::ranges::{Direction, Range, Wanted, start};
 use crate::keys::KeyShape;
 use crate::keys::bytes::{BytesOrder, BytesShape, KeyBuffer, OwnedKey};
 use crate::keys::digits::DigitShape;
@@ -50,17 +50,25 @@ impl<'a> Interval<'a> {
 
     /// Whether it is one digit.
     fn is_point(&self) -> bool {
-        let ends = [self.fixed_low(), self.fixed_high()];
+        let ends = [Direction::Forward, Direction::Backward].map(|direction| self.fixed_end(direction));
         matches!(ends, [Some(low), Some(high)] if low == high)
     }
 
-    /// Whether the interval's first digit is known: it begins before a whole one.
-    fn fixed_low(&self) -> Option<&'a [u8]> {
-        (!self.low.above && self.low.is_whole()).then_some(self.low.digit)
+    /// The end that a scan comes to first.
+    fn near_end(&self, direction: Direction) -> Cut<'a> {
+        if direction == Direction::Forward { self.low } else { self.high }
     }
 
-    fn fixed_high(&self) -> Option<&'a [u8]> {
-        (self.high.above && self.high.is_whole()).then_some(self.high.digit)
+    /// The end that a scan comes to last.
+    fn far_end(&self, direction: Direction) -> Cut<'a> {
+        self.near_end(direction.opposite())
+    }
+
+    /// The digit that a scan comes to first, if it is known: the interval begins before a whole one, or ends behind it.
+    fn fixed_end(&self, direction: Direction) -> Option<&'a [u8]> {
+        let end = self.near_end(direction);
+        let is_outside = end.above == (direction == Direction::Backward);
+        (is_outside && end.is_whole()).then_some(end.digit)
     }
 }
 
@@ -257,16 +265,34 @@ impl<'a> BytesSelection<'a> {
         compare_cuts(self.shape, self.order, column, a, b)
     }
 
-    /// The first interval of a column that ends behind a cut.
-    fn ending_after(&self, column: usize, cut: Cut<'_>) -> Option<&'a Interval<'a>> {
-        let intervals = self.columns[column];
-        intervals.get(intervals.partition_point(|i| self.compare(column, i.high, cut).is_le()))
+    /// Whether a cut is past another for a scan that goes this way.
+    fn is_past(&self, direction: Direction, column: usize, a: Cut<'_>, b: Cut<'_>) -> bool {
+        match direction {
+            Direction::Forward => self.compare(column, a, b).is_gt(),
+            Direction::Backward => self.compare(column, a, b).is_lt(),
+        }
     }
 
-    /// The last interval of a column that begins before a cut.
-    fn starting_before(&self, column: usize, cut: Cut<'_>) -> Option<&'a Interval<'a>> {
+    /// The interval of a column that a scan comes to first from a cut on.
+    fn interval_from(&self, direction: Direction, column: usize, cut: Cut<'_>) -> Option<&'a Interval<'a>> {
         let intervals = self.columns[column];
-        intervals[..intervals.partition_point(|i| self.compare(column, i.low, cut).is_lt())].last()
+        match direction {
+            Direction::Forward => {
+                intervals.get(intervals.partition_point(|i| self.compare(column, i.high, cut).is_le()))
+            }
+            Direction::Backward => {
+                intervals[..intervals.partition_point(|i| self.compare(column, i.low, cut).is_lt())].last()
+            }
+        }
+    }
+
+    /// The interval of a column that a scan comes to first of all.
+    fn outermost_interval(&self, direction: Direction, column: usize) -> &'a Interval<'a> {
+        let intervals = self.columns[column];
+        match direction {
+            Direction::Forward => &intervals[0],
+            Direction::Backward => &intervals[intervals.len() - 1],
+        }
     }
 
     fn set_place(&self, out: &mut OwnedKey, prefix: &mut Prefix, cut: Cut<'_>) {
@@ -276,31 +302,22 @@ impl<'a> BytesSelection<'a> {
         prefix.length = before;
     }
 
-    /// The range that begins with the smallest digits of columns from `column` on, behind these digits before it.
-    fn smallest(&self, prefix: &mut Prefix, column: usize, last: usize, out: &mut Range<Bytes>) {
-        for c in column..last {
-            let interval = &self.columns[c][0];
-            let Some(digit) = interval.fixed_low() else {
-                return self.nothing_at(prefix, interval.low, out);
+    /// The range that a scan comes to first of those with these digits in the columns before `column`.
+    fn outermost(&self, way: Way, prefix: &mut Prefix, column: usize, out: &mut Range<Bytes>) {
+        for c in column..way.last {
+            let interval = self.outermost_interval(way.direction, c);
+            let Some(digit) = interval.fixed_end(way.direction) else {
+                return self.nothing_at(prefix, interval.near_end(way.direction), out);
             };
             prefix.put(digit);
         }
-        let interval = &self.columns[last][0];
-        self.set_place(&mut out.first, prefix, interval.low);
-        self.set_place(&mut out.after, prefix, interval.high);
+        self.set_to_interval(prefix, self.outermost_interval(way.direction, way.last), out);
     }
 
-    /// The range that ends with the largest digits of columns from `column` on.
-    fn largest(&self, prefix: &mut Prefix, column: usize, last: usize, out: &mut Range<Bytes>) {
-        let end = |c: usize| &self.columns[c][self.columns[c].len() - 1];
-        for c in column..last {
-            let Some(digit) = end(c).fixed_high() else {
-                return self.nothing_at(prefix, end(c).high, out);
-            };
-            prefix.put(digit);
-        }
-        self.set_place(&mut out.first, prefix, end(last).low);
-        self.set_place(&mut out.after, prefix, end(last).high);
+    /// The range of an interval of the last restricted column.
+    fn set_to_interval(&self, prefix: &mut Prefix, interval: &Interval<'_>, out: &mut Range<Bytes>) {
+        self.set_place(&mut out.first, prefix, interval.low);
+        self.set_place(&mut out.after, prefix, interval.high);
     }
 
     /// An empty range: the next key from there on has to be looked for.
@@ -309,62 +326,32 @@ impl<'a> BytesSelection<'a> {
         out.after.assign(&out.first);
     }
 
-    /// Goes on at the beginning of an interval of `column`.
-    fn enter_low(
-        &self,
-        prefix: &mut Prefix,
-        column: usize,
-        interval: &Interval<'_>,
-        last: usize,
-        out: &mut Range<Bytes>,
-    ) {
-        if column == last {
-            self.set_place(&mut out.first, prefix, interval.low);
-            return self.set_place(&mut out.after, prefix, interval.high);
+    /// Goes on where a scan comes to an interval of `column`.
+    fn enter(&self, way: Way, prefix: &mut Prefix, column: usize, interval: &Interval<'_>, out: &mut Range<Bytes>) {
+        if column == way.last {
+            return self.set_to_interval(prefix, interval, out);
         }
-        match interval.fixed_low() {
+        match interval.fixed_end(way.direction) {
             Some(digit) => {
                 prefix.put(digit);
-                self.smallest(prefix, column + 1, last, out);
+                self.outermost(way, prefix, column + 1, out);
             }
-            None => self.nothing_at(prefix, interval.low, out),
+            None => self.nothing_at(prefix, interval.near_end(way.direction), out),
         }
     }
 
-    /// Goes on backward at the end of an interval of `column`.
-    fn enter_high(
-        &self,
-        prefix: &mut Prefix,
-        column: usize,
-        interval: &Interval<'_>,
-        last: usize,
-        out: &mut Range<Bytes>,
-    ) {
-        if column == last {
-            self.set_place(&mut out.first, prefix, interval.low);
-            return self.set_place(&mut out.after, prefix, interval.high);
-        }
-        match interval.fixed_high() {
-            Some(digit) => {
-                prefix.put(digit);
-                self.largest(prefix, column + 1, last, out);
-            }
-            None => self.nothing_at(prefix, interval.high, out),
-        }
-    }
-
-    /// The first range behind everything that has the digits before `column` in common with the place.
-    fn advance(&self, digits: &Digits, column: usize, last: usize, out: &mut Range<Bytes>) -> bool {
+    /// The first range past everything that has the digits before `column` in common with the place.
+    fn pass(&self, way: Way, digits: &Digits, column: usize, out: &mut Range<Bytes>) -> bool {
         for c in (0..column).rev() {
             let Some(digit) = digits.digit(c) else { continue };
-            let cut = Cut { digit, above: true };
-            if let Some(interval) = self.ending_after(c, cut) {
+            let cut = Cut { digit, above: way.is_forward() };
+            if let Some(interval) = self.interval_from(way.direction, c, cut) {
                 let prefix = &mut Prefix::new();
                 prefix.put(digits.before(c));
-                if self.compare(c, interval.low, cut).is_le() {
-                    self.nothing_at(prefix, cut, out);
+                if self.is_past(way.direction, c, interval.near_end(way.direction), cut) {
+                    self.enter(way, prefix, c, interval, out);
                 } else {
-                    self.enter_low(prefix, c, interval, last, out);
+                    self.nothing_at(prefix, cut, out);
                 }
                 return true;
             }
@@ -372,161 +359,96 @@ impl<'a> BytesSelection<'a> {
         false
     }
 
-    /// The last range before everything that has the digits before `column` in common with the place.
-    fn retreat(&self, digits: &Digits, column: usize, last: usize, out: &mut Range<Bytes>) -> bool {
-        for c in (0..column).rev() {
-            let Some(digit) = digits.digit(c) else { continue };
-            let cut = Cut { digit, above: false };
-            if let Some(interval) = self.starting_before(c, cut) {
-                let prefix = &mut Prefix::new();
-                prefix.put(digits.before(c));
-                if self.compare(c, interval.high, cut).is_ge() {
-                    self.nothing_at(prefix, cut, out);
-                } else {
-                    self.enter_high(prefix, c, interval, last, out);
-                }
-                return true;
-            }
-        }
-        false
-    }
-
-    /// The last range of wanted keys before a place, as [`Wanted::before`] says.
-    fn last_before(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
-        if self.is_nothing() || place.is_same(&OwnedKey::FIRST) {
+    /// The range of wanted keys that a scan comes to first from a place on. `false` if there is none.
+    fn range_from(&self, direction: Direction, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
+        let (begin, end) = (start::<Bytes>(direction), start::<Bytes>(direction.opposite()));
+        if self.is_nothing() || place.is_same(end) {
             return false;
         }
         let Some(last) = self.last_restricted() else {
-            out.first.assign(&OwnedKey::FIRST);
-            out.after.assign(place);
+            out.near_end_mut(direction).assign(place);
+            out.far_end_mut(direction).assign(end);
             return true;
         };
-        if place.is_same(&OwnedKey::LAST) {
-            self.largest(&mut Prefix::new(), 0, last, out);
+        let way = Way { direction, last };
+        if place.is_same(begin) {
+            self.outermost(way, &mut Prefix::new(), 0, out);
             return true;
         }
         let mut digits = Digits::new();
         digits.take_apart(self.shape, place);
+        // Whether the place is past everything that begins with its digits.
+        let is_past = digits.above == way.is_forward();
         for c in 0..=last {
+            let prefix = &mut Prefix::new();
             let Some(digit) = digits.digit(c) else {
                 let partial = digits.partial();
                 if partial.is_empty() {
-                    if !digits.above {
-                        return self.retreat(&digits, c, last, out);
+                    if is_past {
+                        return self.pass(way, &digits, c, out);
                     }
-                    self.largest(Prefix::new().put(digits.before(c)), c, last, out);
+                    self.outermost(way, prefix.put(digits.before(c)), c, out);
                     return true;
                 }
                 let cut = Cut { digit: partial, above: digits.above };
-                let Some(interval) = self.starting_before(c, cut) else {
-                    return self.retreat(&digits, c, last, out);
+                let Some(interval) = self.interval_from(direction, c, cut) else {
+                    return self.pass(way, &digits, c, out);
                 };
-                let prefix = &mut Prefix::new();
                 prefix.put(digits.before(c));
-                if self.compare(c, interval.high, cut).is_lt() {
-                    self.enter_high(prefix, c, interval, last, out);
+                if self.is_past(direction, c, interval.near_end(direction), cut) {
+                    self.enter(way, prefix, c, interval, out);
                 } else {
+                    out.near_end_mut(direction).assign(place);
                     match c == last {
-                        true => self.set_place(&mut out.first, prefix, interval.low),
-                        false => out.first.assign(place),
+                        true => self.set_place(out.far_end_mut(direction), prefix, interval.far_end(direction)),
+                        false => out.far_end_mut(direction).assign(place),
                     }
-                    out.after.assign(place);
                 }
                 return true;
             };
-            let is_end = c + 1 == digits.count && digits.partial == 0;
-            // Everything that begins with these digits is before the place, if it is behind them.
-            let cut = Cut { digit, above: true };
-            let Some(interval) = self.starting_before(c, cut) else {
-                return self.retreat(&digits, c, last, out);
+            // Not so backward: before a key's place there may be rows of it with lower TIDs.
+            if way.is_forward() && is_past && c + 1 == digits.count && digits.partial == 0 {
+                return self.pass(way, &digits, c + 1, out);
+            }
+            let cut = Cut { digit, above: !way.is_forward() };
+            let Some(interval) = self.interval_from(direction, c, cut) else {
+                return self.pass(way, &digits, c, out);
             };
-            let prefix = &mut Prefix::new();
             prefix.put(digits.before(c));
-            if self.compare(c, interval.high, cut).is_lt() {
-                self.enter_high(prefix, c, interval, last, out);
+            if self.is_past(direction, c, interval.near_end(direction), cut) {
+                self.enter(way, prefix, c, interval, out);
                 return true;
             }
             if c == last {
-                self.set_place(&mut out.first, prefix, interval.low);
-                out.after.assign(place);
-            } else if is_end && digits.above {
-                prefix.put(digit);
-                self.largest(prefix, c + 1, last, out);
-                return true;
+                out.near_end_mut(direction).assign(place);
+                self.set_place(out.far_end_mut(direction), prefix, interval.far_end(direction));
             }
         }
         true
     }
 }
 
+/// Which way a scan goes, and the last column that anything is wanted of.
+#[derive(Clone, Copy)]
+struct Way {
+    direction: Direction,
+    last: usize,
+}
+
+impl Way {
+    fn is_forward(self) -> bool {
+        self.direction == Direction::Forward
+    }
+}
+
 impl Wanted<Bytes> for BytesSelection<'_> {
     fn at_or_after(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
-        if self.is_nothing() || place.is_same(&OwnedKey::LAST) {
-            return false;
-        }
-        let Some(last) = self.last_restricted() else {
-            out.first.assign(place);
-            out.after.assign(&OwnedKey::LAST);
-            return true;
-        };
-        if place.is_same(&OwnedKey::FIRST) {
-            self.smallest(&mut Prefix::new(), 0, last, out);
-            return true;
-        }
-        let mut digits = Digits::new();
-        digits.take_apart(self.shape, place);
-        for c in 0..=last {
-            let Some(digit) = digits.digit(c) else {
-                let partial = digits.partial();
-                if partial.is_empty() {
-                    if digits.above {
-                        return self.advance(&digits, c, last, out);
-                    }
-                    self.smallest(Prefix::new().put(digits.before(c)), c, last, out);
-                    return true;
-                }
-                let cut = Cut { digit: partial, above: digits.above };
-                let Some(interval) = self.ending_after(c, cut) else {
-                    return self.advance(&digits, c, last, out);
-                };
-                let prefix = &mut Prefix::new();
-                prefix.put(digits.before(c));
-                if self.compare(c, interval.low, cut).is_gt() {
-                    self.enter_low(prefix, c, interval, last, out);
-                } else {
-                    out.first.assign(place);
-                    match c == last {
-                        true => self.set_place(&mut out.after, prefix, interval.high),
-                        false => out.after.assign(place),
-                    }
-                }
-                return true;
-            };
-            let is_end = digits.above && c + 1 == digits.count && digits.partial == 0;
-            if is_end {
-                return self.advance(&digits, c + 1, last, out);
-            }
-            let cut = Cut { digit, above: false };
-            let Some(interval) = self.ending_after(c, cut) else {
-                return self.advance(&digits, c, last, out);
-            };
-            let prefix = &mut Prefix::new();
-            prefix.put(digits.before(c));
-            if self.compare(c, interval.low, cut).is_gt() {
-                self.enter_low(prefix, c, interval, last, out);
-                return true;
-            }
-            if c == last {
-                out.first.assign(place);
-                self.set_place(&mut out.after, prefix, interval.high);
-            }
-        }
-        true
+        self.range_from(Direction::Forward, place, out)
     }
 
     fn before(&self, place: &OwnedKey, out: &mut Range<Bytes>) -> bool {
         // Before the first place of all there is nothing.
-        self.last_before(place, out) && !out.after.is_same(&OwnedKey::FIRST)
+        self.range_from(Direction::Backward, place, out) && !out.after.is_same(&OwnedKey::FIRST)
     }
 
     fn is_one_range(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The cursor of a scan: pages read one after the other, forward or backward.
 
 use super::batch::{KeyBatch, Matches, Reading, Scannable};
-use super::ranges::{Direction, Range, Wanted};
+use super::ranges::{Direction, Range, Wanted, start};
 use crate::format::{Block, Error, MAX_PAGE_ENTRIES, NO_BLOCK, Position, ROOT, Result, Tid, is_link};
 use crate::page::{KeySpace, Page, Side};
 use crate::store::{Frames, Locked, Pinned, Shared, Store};
@@ -335,14 +335,6 @@ const FEW_LEAVES: u64 = 32;
 
 /// Steps from range to range within a page, at most: each gets past an entry, or to one.
 const MOST_TURNS: usize = 2 * MAX_PAGE_ENTRIES + 2;
-
-/// Where a scan that goes this way begins.
-fn start<K: KeySpace>(direction: Direction) -> &'static K::OwnedKey {
-    match direction {
-        Direction::Forward => K::first(),
-        Direction::Backward => K::last(),
-    }
-}
 
 /// Marks matches dead in their page, if that is as it was when they were read: a hint for later scans (I6). The page is
 /// pinned and not locked, before and after.

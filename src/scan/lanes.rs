@@ -1,7 +1,7 @@
 //! What a scan looks for: a set of slots for each column, whose product is a sorted list of key ranges. Equality,
 //! ranges, lists of either, NULL tests and left-out columns are all one mechanism.
 
-use super::ranges::{Range, Wanted};
+use super::ranges::{Direction, Range, Wanted};
 use crate::format::{Key, Lane, Tid};
 use crate::keys::KeyShape;
 
@@ -42,7 +42,7 @@ struct Span<L> {
 
 impl<L: Lane> Wanted<L> for Selection<'_> {
     fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        self.span_from(*place).inspect(|span| *out = span.range()).is_some()
+        self.span_from(Direction::Forward, *place).inspect(|span| *out = span.range()).is_some()
     }
 
     fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
@@ -62,26 +62,34 @@ impl<L: Lane> Span<L> {
     fn range(&self) -> Range<L> {
         Range { first: self.first, after: self.last.successor() }
     }
+
+    /// What of it is left from `key` on.
+    fn from(self, direction: Direction, key: Key<L>) -> Option<Span<L>> {
+        match direction {
+            Direction::Forward => (self.last >= key).then(|| Span { first: self.first.max(key), ..self }),
+            Direction::Backward => (self.first <= key).then(|| Span { last: self.last.min(key), ..self }),
+        }
+    }
 }
 
 impl Slots<'_> {
-    fn ceil(&self, slot: u128) -> Option<u128> {
-        match self {
-            Slots::Interval(low, high) => (slot <= *high).then_some(slot.max(*low)),
-            Slots::Points(points) => points.get(points.partition_point(|&point| point < slot)).copied(),
-            Slots::Parts(low, high, parts) => {
+    /// The first wanted slot from one on, upwards or downwards.
+    fn nearest(&self, direction: Direction, slot: u128) -> Option<u128> {
+        match (self, direction) {
+            (Slots::Interval(low, high), Direction::Forward) => (slot <= *high).then_some(slot.max(*low)),
+            (Slots::Interval(low, high), Direction::Backward) => (slot >= *low).then_some(slot.min(*high)),
+            (Slots::Points(points), Direction::Forward) => {
+                points.get(points.partition_point(|&point| point < slot)).copied()
+            }
+            (Slots::Points(points), Direction::Backward) => {
+                points[..points.partition_point(|&point| point <= slot)].last().copied()
+            }
+            (Slots::Parts(low, high, parts), Direction::Forward) => {
                 let slot = slot.max(*low);
                 let part = parts.get(parts.partition_point(|part| part.1 < slot))?;
                 Some(slot.max(part.0)).filter(|slot| slot <= high)
             }
-        }
-    }
-
-    fn floor(&self, slot: u128) -> Option<u128> {
-        match self {
-            Slots::Interval(low, high) => (slot >= *low).then_some(slot.min(*high)),
-            Slots::Points(points) => points.partition_point(|&point| point <= slot).checked_sub(1).map(|at| points[at]),
-            Slots::Parts(low, high, parts) => {
+            (Slots::Parts(low, high, parts), Direction::Backward) => {
                 let slot = slot.min(*high);
                 let part = parts[..parts.partition_point(|part| part.0 <= slot)].last()?;
                 Some(slot.min(part.1)).filter(|slot| slot >= low)
@@ -89,21 +97,17 @@ impl Slots<'_> {
         }
     }
 
-    /// The last slot of the run of wanted slots that `slot` is in.
-    fn run_end(&self, slot: u128) -> u128 {
-        match self {
-            Slots::Interval(_, high) => *high,
-            Slots::Points(_) => slot,
-            Slots::Parts(_, high, parts) => parts[parts.partition_point(|part| part.1 < slot)].1.min(*high),
-        }
-    }
-
-    fn run_start(&self, slot: u128) -> u128 {
-        match self {
-            Slots::Interval(low, _) => *low,
-            Slots::Points(_) => slot,
-            Slots::Parts(low, _, parts) => parts[parts.partition_point(|part| part.1 < slot)].0.max(*low),
-        }
+    /// Where the run of wanted slots that `slot` is in ends for a scan that goes this way.
+    fn run_end(&self, direction: Direction, slot: u128) -> u128 {
+        let (low, high) = match self {
+            Slots::Interval(low, high) => (*low, *high),
+            Slots::Points(_) => (slot, slot),
+            Slots::Parts(low, high, parts) => {
+                let part = &parts[parts.partition_point(|part| part.1 < slot)];
+                (part.0.max(*low), part.1.min(*high))
+            }
+        };
+        if direction == Direction::Forward { high } else { low }
     }
 }
 
@@ -189,7 +193,9 @@ impl<'a> Selection<'a> {
         let mut kept = 0;
         for at in 0..fields.len() {
             let point = fields[at];
-            if self.slots[c].ceil(point) == Some(point) && (kept == 0 || fields[kept - 1] != point) {
+            if self.slots[c].nearest(Direction::Forward, point) == Some(point)
+                && (kept == 0 || fields[kept - 1] != point)
+            {
                 fields[kept] = point;
                 kept += 1;
             }
@@ -212,10 +218,10 @@ impl<'a> Selection<'a> {
         // The first slot after those kept.
         let mut free = Some(0);
         for &(low, high) in fields.iter() {
-            while let Some(first) = free.and_then(|free| wanted.ceil(free.max(low)))
+            while let Some(first) = free.and_then(|free| wanted.nearest(Direction::Forward, free.max(low)))
                 && first <= high
             {
-                let last = wanted.run_end(first).min(high);
+                let last = wanted.run_end(Direction::Forward, first).min(high);
                 match room[..kept].last_mut() {
                     Some(part) if free == Some(first) => part.1 = last,
                     _ => {
@@ -273,40 +279,41 @@ impl<'a> Selection<'a> {
             }
             Slots::Parts(l, h, parts) => {
                 self.slots[c] = Slots::Parts(l.max(low), h.min(high), parts);
-                self.nothing |= self.slots[c].ceil(0).is_none();
+                self.nothing |= self.slots[c].nearest(Direction::Forward, 0).is_none();
             }
         }
     }
 
-    /// The first range of wanted keys that begins at or after `key`, or what is left from `key` on of the one it is in.
-    fn span_from<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
+    /// The range of wanted keys that a scan comes to first from `key` on, `key` included, or what is left of the one it is in.
+    fn span_from<L: Lane>(&self, direction: Direction, key: Key<L>) -> Option<Span<L>> {
         if self.nothing {
             return None;
         }
         if !self.single() {
-            let lane = self.ceil(key.lane.to_u128())?;
-            let first = if lane == key.lane.to_u128() { key } else { Key::new(L::from_u128(lane), Tid::MIN) };
-            return Some(Span { first, last: Key::new(L::from_u128(self.run_end(lane)), Tid::MAX) });
+            let lane = self.nearest(direction, key.lane.to_u128())?;
+            let end = L::from_u128(self.run_end(direction, lane));
+            let is_same = lane == key.lane.to_u128();
+            let lane = L::from_u128(lane);
+            return Some(match direction {
+                Direction::Forward => {
+                    Span { first: if is_same { key } else { Key::new(lane, Tid::MIN) }, last: Key::new(end, Tid::MAX) }
+                }
+                Direction::Backward => {
+                    Span { first: Key::new(end, Tid::MIN), last: if is_same { key } else { Key::new(lane, Tid::MAX) } }
+                }
+            });
         }
-        let (values, nulls) = (self.value_range_from(key), self.null_range());
-        let nulls = nulls.filter(|range| range.last >= key).map(|range| Span { first: range.first.max(key), ..range });
-        self.join(values, nulls, |a, b| a.first <= b.first)
+        let values = self.values_from(direction, key);
+        let nulls = self.null_range().and_then(|nulls| nulls.from(direction, key));
+        self.join(values, nulls, |a, b| match direction {
+            Direction::Forward => a.first <= b.first,
+            Direction::Backward => a.last >= b.last,
+        })
     }
 
     /// The last range of wanted keys that ends before `key`, or what is left before `key` of the one it is in.
     fn span_before<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
-        if self.nothing {
-            return None;
-        }
-        let last = key.predecessor()?;
-        if !self.single() {
-            let lane = self.floor(last.lane.to_u128())?;
-            let end = if lane == last.lane.to_u128() { last } else { Key::new(L::from_u128(lane), Tid::MAX) };
-            return Some(Span { first: Key::new(L::from_u128(self.run_start(lane)), Tid::MIN), last: end });
-        }
-        let (values, nulls) = (self.value_range_to(last), self.null_range());
-        let nulls = nulls.filter(|range| range.first <= last).map(|range| Span { last: range.last.min(last), ..range });
-        self.join(values, nulls, |a, b| a.last >= b.last)
+        self.span_from(Direction::Backward, key.predecessor()?)
     }
 
     /// Of the values' and the NULLs' next range the one that comes first; both as one where nothing parts them.
@@ -338,27 +345,19 @@ impl<'a> Selection<'a> {
     }
 
     /// A single column's values from `key` on.
-    fn value_range_from<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
+    fn values_from<L: Lane>(&self, direction: Direction, key: Key<L>) -> Option<Span<L>> {
         let rank = !self.shape.null_rank();
-        let mut lane = key.lane.to_u128();
-        if key.tid > Tid::last(rank) {
-            lane = lane.checked_add(1)?;
-        }
-        let slot = self.value_slots()?.ceil(lane)?;
-        let first = Key::new(L::from_u128(slot), Tid::first(rank)).max(key);
-        Some(Span { first, last: Key::new(L::from_u128(self.slots[0].run_end(slot)), Tid::last(rank)) })
-    }
-
-    /// A single column's values up to `key`.
-    fn value_range_to<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
-        let rank = !self.shape.null_rank();
-        let mut lane = key.lane.to_u128();
-        if key.tid < Tid::first(rank) {
-            lane = lane.checked_sub(1)?;
-        }
-        let slot = self.value_slots()?.floor(lane)?;
-        let last = Key::new(L::from_u128(slot), Tid::last(rank)).min(key);
-        Some(Span { first: Key::new(L::from_u128(self.slots[0].run_start(slot)), Tid::first(rank)), last })
+        let (first_tid, last_tid) = (Tid::first(rank), Tid::last(rank));
+        let lane = key.lane.to_u128();
+        let lane = match direction {
+            Direction::Forward if key.tid > last_tid => lane.checked_add(1)?,
+            Direction::Backward if key.tid < first_tid => lane.checked_sub(1)?,
+            _ => lane,
+        };
+        let near = self.value_slots()?.nearest(direction, lane)?;
+        let far = self.slots[0].run_end(direction, near);
+        let (low, high) = (L::from_u128(near.min(far)), L::from_u128(near.max(far)));
+        Span { first: Key::new(low, first_tid), last: Key::new(high, last_tid) }.from(direction, key)
     }
 
     fn value_slots(&self) -> Option<&Slots<'a>> {
@@ -370,51 +369,33 @@ impl<'a> Selection<'a> {
         lane >> slot.shift & ones(slot.width)
     }
 
-    /// `lane` with column `c`'s slot replaced, and every later column's too, by its smallest or largest wanted one.
-    fn with_digit(&self, lane: u128, c: usize, digit: u128, largest: bool) -> Option<u128> {
-        let slot = self.shape.slot(c);
-        let above = slot.shift + slot.width;
-        let mut lane = if above < 128 { lane >> above << above } else { 0 };
-        lane |= digit << slot.shift;
+    /// `lane` with column `c`'s slot replaced, and every later column's too, by the wanted one that a scan comes to first.
+    fn with_digit(&self, direction: Direction, lane: u128, c: usize, digit: u128) -> Option<u128> {
+        let mut lane = self.before(lane, c) | digit << self.shape.slot(c).shift;
         for later in c + 1..self.shape.columns().len() {
-            let slots = &self.slots[later];
-            let digit = if largest { slots.floor(self.largest(later))? } else { slots.ceil(0)? };
-            lane |= digit << self.shape.slot(later).shift;
+            let outermost = if direction == Direction::Forward { 0 } else { self.largest(later) };
+            lane |= self.slots[later].nearest(direction, outermost)? << self.shape.slot(later).shift;
         }
         Some(lane)
     }
 
-    /// The smallest lane from `lane` on whose columns are all wanted.
-    fn ceil(&self, lane: u128) -> Option<u128> {
-        let columns = self.shape.columns().len();
-        let mut c = 0;
-        while c < columns {
-            let digit = self.digit(lane, c);
-            match self.slots[c].ceil(digit) {
-                Some(same) if same == digit => c += 1,
-                Some(larger) => return self.with_digit(lane, c, larger, false),
-                None => break,
-            }
-        }
-        if c == columns {
-            return Some(lane);
-        }
-        (0..c).rev().find_map(|c| {
-            let next = self.digit(lane, c).checked_add(1).filter(|&next| next <= self.largest(c))?;
-            self.with_digit(lane, c, self.slots[c].ceil(next)?, false)
-        })
+    /// The bits of the columns before column `c`.
+    fn before(&self, lane: u128, c: usize) -> u128 {
+        let slot = self.shape.slot(c);
+        let above = slot.shift + slot.width;
+        if above < 128 { lane >> above << above } else { 0 }
     }
 
-    /// The largest lane up to `lane` whose columns are all wanted.
-    fn floor(&self, lane: u128) -> Option<u128> {
+    /// The first lane from `lane` on, upwards or downwards, whose columns are all wanted.
+    fn nearest(&self, direction: Direction, lane: u128) -> Option<u128> {
         let columns = self.shape.columns().len();
-        let lane = lane & self.all_bits();
+        let lane = if direction == Direction::Backward { lane & self.all_bits() } else { lane };
         let mut c = 0;
         while c < columns {
             let digit = self.digit(lane, c);
-            match self.slots[c].floor(digit) {
+            match self.slots[c].nearest(direction, digit) {
                 Some(same) if same == digit => c += 1,
-                Some(smaller) => return self.with_digit(lane, c, smaller, true),
+                Some(other) => return self.with_digit(direction, lane, c, other),
                 None => break,
             }
         }
@@ -422,8 +403,12 @@ impl<'a> Selection<'a> {
             return Some(lane);
         }
         (0..c).rev().find_map(|c| {
-            let next = self.digit(lane, c).checked_sub(1)?;
-            self.with_digit(lane, c, self.slots[c].floor(next)?, true)
+            let digit = self.digit(lane, c);
+            let next = match direction {
+                Direction::Forward => digit.checked_add(1).filter(|&next| next <= self.largest(c))?,
+                Direction::Backward => digit.checked_sub(1)?,
+            };
+            self.with_digit(direction, lane, c, self.slots[c].nearest(direction, next)?)
         })
     }
 
@@ -439,24 +424,12 @@ impl<'a> Selection<'a> {
         (0..self.shape.columns().len()).rev().find(restricts).unwrap_or(0)
     }
 
-    /// The last lane of the run of wanted lanes that the wanted `lane` is in.
-    fn run_end(&self, lane: u128) -> u128 {
+    /// Where the run of wanted lanes that the wanted `lane` is in ends for a scan that goes this way.
+    fn run_end(&self, direction: Direction, lane: u128) -> u128 {
         let c = self.last_restricted();
-        let end = self.slots[c].run_end(self.digit(lane, c));
-        let slot = self.shape.slot(c);
-        let above = slot.shift + slot.width;
-        let kept = if above < 128 { lane >> above << above } else { 0 };
-        kept | end << slot.shift | ones(slot.shift)
-    }
-
-    /// The first lane of the run of wanted lanes that the wanted `lane` is in.
-    fn run_start(&self, lane: u128) -> u128 {
-        let c = self.last_restricted();
-        let start = self.slots[c].run_start(self.digit(lane, c));
-        let slot = self.shape.slot(c);
-        let above = slot.shift + slot.width;
-        let kept = if above < 128 { lane >> above << above } else { 0 };
-        kept | start << slot.shift
+        let shift = self.shape.slot(c).shift;
+        let end = self.before(lane, c) | self.slots[c].run_end(direction, self.digit(lane, c)) << shift;
+        if direction == Direction::Forward { end | ones(shift) } else { end }
     }
 }
 
@@ -580,7 +553,7 @@ mod tests {
             assert_eq!(next_row(&selection, &keys, key), next, "at or after {key:?}");
             let previous = (0..at).rfind(|&at| wanted[at]);
             assert_eq!(previous_row(&selection, &keys, key), previous, "before {key:?}");
-            for range in [selection.span_from(key), selection.span_before(key)].iter().flatten() {
+            for range in [selection.span_from(Direction::Forward, key), selection.span_before(key)].iter().flatten() {
                 let inside = |key| (range.first..=range.last).contains(key);
                 let all_wanted = keys.iter().zip(&wanted).all(|(key, wanted)| *wanted || !inside(key));
                 assert!(all_wanted, "{range:?} beside {key:?}");
@@ -591,7 +564,7 @@ mod tests {
     /// Goes on as a scan does: a range may be without rows, if its slots are no value's.
     fn next_row<L: Lane>(selection: &Selection<'_>, keys: &[Key<L>], mut from: Key<L>) -> Option<usize> {
         loop {
-            let range = selection.span_from(from)?;
+            let range = selection.span_from(Direction::Forward, from)?;
             let at = keys.iter().position(|key| *key >= range.first)?;
             if keys[at] <= range.last {
                 return Some(at);
@@ -642,11 +615,11 @@ mod tests {
         selection.any_between(0, &mut second, &mut second_room);
         let mut from = Key::<u32>::MIN;
         for (low, high) in [(3, 5), (7, 8), (10, 20)] {
-            let range = selection.span_from(from).unwrap();
+            let range = selection.span_from(Direction::Forward, from).unwrap();
             assert_eq!((range.first.lane, range.last.lane), (low, high));
             from = range.last.successor();
         }
-        assert!(selection.span_from(from).is_none());
+        assert!(selection.span_from(Direction::Forward, from).is_none());
     }
 
     #[test]

@@ -46,6 +46,19 @@ impl<K: KeySpace> Range<K> {
         Range { first: K::fresh(), after: K::fresh() }
     }
 
+    /// The end that a scan comes to first, to be set.
+    pub(super) fn near_end_mut(&mut self, direction: Direction) -> &mut K::OwnedKey {
+        match direction {
+            Direction::Forward => &mut self.first,
+            Direction::Backward => &mut self.after,
+        }
+    }
+
+    /// The end that a scan comes to last, to be set.
+    pub(super) fn far_end_mut(&mut self, direction: Direction) -> &mut K::OwnedKey {
+        self.near_end_mut(direction.opposite())
+    }
+
     /// The end that a scan comes to last.
     #[inline]
     pub(super) fn far_end(&self, direction: Direction) -> &K::OwnedKey {
@@ -136,5 +149,13 @@ impl<K: KeySpace, W: Wanted<K>> Wanted<K> for RowsOf<'_, W> {
 
     fn wants_keys(&self) -> bool {
         false
+    }
+}
+
+/// Where a scan that goes this way begins.
+pub(super) fn start<K: KeySpace>(direction: Direction) -> &'static K::OwnedKey {
+    match direction {
+        Direction::Forward => K::first(),
+        Direction::Backward => K::last(),
     }
 }
