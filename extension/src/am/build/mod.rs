@@ -6,12 +6,13 @@ use core::mem::MaybeUninit;
 
 use fpbtree_engine::format::{Block, Geometry, META, PageBytes, ROOT, Tid};
 use fpbtree_engine::page::{Bytes, Entry, Meta};
+use fpbtree_engine::sort::{BytesSorter, Filed, LaneSorter, Sorter};
 use fpbtree_engine::tree::load::{Loader, Pages};
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
 use pgrx::pg_sys::{self, Datum, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation, TableScanDesc};
 use pgrx::{PgLogLevel, pg_guard};
 
-use crate::am::sort::{BytesSorter, Filed, Files, Sort, Sorter};
+use crate::am::sort::{Files, SortMemory};
 use crate::am::unique::{Watch, refuse_build};
 use crate::pg::errors::Name;
 use crate::pg::memory::{self, allocate};
@@ -51,23 +52,23 @@ pub unsafe extern "C-unwind" fn ambuildphasename(phase: i64) -> *mut c_char {
 /// A key space whose entries a build can sort.
 trait Sorted: Keyed + Filed {
     /// What sorts them.
-    type Sorter: Sort<Self>;
+    type Sorter: Sorter<Self, Host = SortMemory, Files = Files>;
 }
 
 impl Sorted for u32 {
-    type Sorter = Sorter<u32>;
+    type Sorter = LaneSorter<'static, u32, SortMemory, Files>;
 }
 
 impl Sorted for u64 {
-    type Sorter = Sorter<u64>;
+    type Sorter = LaneSorter<'static, u64, SortMemory, Files>;
 }
 
 impl Sorted for u128 {
-    type Sorter = Sorter<u128>;
+    type Sorter = LaneSorter<'static, u128, SortMemory, Files>;
 }
 
 impl Sorted for Bytes {
-    type Sorter = BytesSorter;
+    type Sorter = BytesSorter<'static, SortMemory, Files>;
 }
 
 /// What is built, and of what.
@@ -88,16 +89,19 @@ impl<K: Sorted> Collector<K> {
     /// One that keeps to `memory` bytes.
     ///
     /// # Safety
-    /// `rel` is the open index; as [`Sort`] says.
+    /// `rel` is the open index; the current memory context outlives the collector. May raise.
     unsafe fn new(rel: Relation, memory: usize, files: Files) -> Self {
         // SAFETY: by this function's contract.
-        unsafe { Collector { columns: K::new_columns(rel), sorter: K::Sorter::new(memory, files) } }
+        unsafe {
+            let columns = K::new_columns(rel);
+            Collector { columns, sorter: K::Sorter::new(SortMemory::current(), files, memory) }
+        }
     }
 
     /// Collects the entries of a table, or of a share in a scan of it.
     ///
     /// # Safety
-    /// As `ambuild` is called; the constructor's memory context is current. May raise, and runs user code.
+    /// As `ambuild` is called. May raise, and runs user code.
     unsafe fn scan(&mut self, target: Target, share: Option<TableScanDesc>, progress: bool) -> Scanned {
         let Target { heap, rel, info } = target;
         // SAFETY: by this function's contract; the callback is given the collector it expects.
@@ -227,7 +231,7 @@ unsafe fn build<K: Sorted>(target: Target, index: Index) -> Scanned {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
         report_phase(PHASE_SCAN);
         let team = Team::call(target, &index);
-        let mut collector = Collector::<K>::new(target.rel, room, Files::Own);
+        let mut collector = Collector::<K>::new(target.rel, room, Files::OWN);
         let scanned = match &team {
             Some(team) => team.work(target, room, &mut collector),
             None => collector.scan(target, None, true),

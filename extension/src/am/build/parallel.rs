@@ -6,6 +6,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
+use fpbtree_engine::sort::Sorter;
 use pgrx::PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
 use pgrx::pg_sys::{
     self, BufferUsage, ConditionVariable, IndexInfo, Oid, ParallelContext, ParallelTableScanDesc, Relation,
@@ -15,7 +16,7 @@ use pgrx::{PgLogLevel, pg_guard};
 
 use super::parts::{self, Part};
 use super::{Collector, PHASE_SORT, Scanned, Sorted, Target, report_phase};
-use crate::am::sort::{Files, Shelf, Sort};
+use crate::am::sort::Files;
 use crate::pg::errors::Name;
 use crate::pg::{errors, ffi};
 use crate::storage::index::Index;
@@ -104,16 +105,15 @@ impl Workplace {
     }
 
     /// Where a participant leaves its runs.
-    unsafe fn shelf(&self, participant: usize) -> Shelf {
+    unsafe fn files_of(&self, participant: usize) -> Files {
         // SAFETY: the shared memory is there as long as anybody takes part.
-        let set = unsafe { &raw mut (*(*self.shared).files.get()).fs };
-        Shelf { set, number: participant }
+        unsafe { Files::left(&raw mut (*(*self.shared).files.get()).fs, participant) }
     }
 
     /// Where something is left that is no participant's runs.
-    pub(super) unsafe fn side_shelf(&self, number: usize) -> Shelf {
-        // SAFETY: as `shelf`.
-        unsafe { self.shelf((*self.shared).participants + number) }
+    pub(super) unsafe fn side_files(&self, number: usize) -> Files {
+        // SAFETY: the shared memory is there as long as anybody takes part.
+        unsafe { self.files_of((*self.shared).participants + number) }
     }
 
     /// Takes part: scans, sorts, and leaves the entries to the leader.
@@ -121,8 +121,7 @@ impl Workplace {
         // SAFETY: as `ambuild`; the share is this participant's until it says that it is done. The collector lives in
         // this frame and owns no destructor.
         unsafe {
-            let files = Files::Left(self.shelf(participant));
-            let mut collector = Collector::<K>::new(target.rel, room, files);
+            let mut collector = Collector::<K>::new(target.rel, room, self.files_of(participant));
             let scan = ffi::table_beginscan_parallel(target.heap, self.scan);
             let scanned = collector.scan(target, Some(scan), progress);
             if progress {
@@ -142,7 +141,7 @@ impl Workplace {
         unsafe {
             for participant in 0..(*self.shared).participants {
                 let runs = (*self.shares.add(participant)).runs;
-                sorter.take_over(self.shelf(participant), runs);
+                sorter.take_over(self.files_of(participant), runs);
             }
         }
     }
