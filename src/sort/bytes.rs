@@ -131,8 +131,9 @@ impl Filed for Bytes {
 
 /// Sorts entries whose keys are byte strings.
 ///
-/// It takes no more memory than it is told to, or than 64 keys may take: for records and items, or to read runs. Besides
-/// there are a record and at least 8 KB for each run, and a place for every 64 records while they are written.
+/// It takes no more memory than it is told to, or than 64 keys may take: for records and items, or to read runs, at least
+/// 8 KB each. Besides there are a record for each run, a place for every 64 records while they are written, and where only
+/// runs are [taken over](Sorter::take_over) the first slab and items, 192 KB at most.
 pub struct BytesSorter<'m, H, F: RunFiles> {
     host: H,
     slabs: List<'m, Slab, H>,

@@ -17,8 +17,8 @@ const FIRST_PART: usize = 8;
 
 /// Sorts entries of exact lanes.
 ///
-/// It takes no more memory than it is told to in the usual case: for what is collected and sorted, or to read runs. Besides
-/// there are a table of the one and the other, at least a few slabs, and 8 KB for each run.
+/// It takes no more memory than it is told to in the usual case, or than five slabs: for entries and to sort them. Besides
+/// there are 8 to 32 KB to read each run.
 pub struct LaneSorter<'m, L, H, F: RunFiles> {
     entries: RadixSort<'m, L, H>,
     host: H,
