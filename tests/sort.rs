@@ -23,7 +23,7 @@ trait Sorted: Filed {
     /// A copy of an entry.
     type Image: PartialEq + Debug + Clone;
     /// What a sorter takes before it is given an entry.
-    const FIRST: usize;
+    const IDLE: usize;
 
     fn image(entry: &Entry<'_, Self>) -> Self::Image;
 
@@ -50,7 +50,7 @@ macro_rules! lanes_sorted {
         impl Sorted for $lane {
             type Sorter<'h> = LaneSorter<'h, $lane, &'h MemoryHost, MemoryFiles<'h>>;
             type Image = ($lane, Tid);
-            const FIRST: usize = 0;
+            const IDLE: usize = 0;
 
             fn image(entry: &Entry<'_, $lane>) -> ($lane, Tid) {
                 assert_eq!(entry.child, NO_BLOCK);
@@ -71,7 +71,7 @@ lanes_sorted!(u32 u64 u128);
 impl Sorted for Bytes {
     type Sorter<'h> = BytesSorter<'h, &'h MemoryHost, MemoryFiles<'h>>;
     type Image = (Vec<u8>, Vec<u8>, Tid);
-    const FIRST: usize = 3 << 16;
+    const IDLE: usize = 3 << 16;
 
     fn image(entry: &Entry<'_, Bytes>) -> (Vec<u8>, Vec<u8>, Tid) {
         (entry.key.prefix.to_vec(), entry.key.payload.to_vec(), entry.tid)
@@ -259,12 +259,12 @@ impl<K: Sorted> Case<'_, K> {
         taken_over::<K>(&host, 0, &runs, memory).merge(self.order, |entry| merged.push(K::image(entry)));
         assert!(merged == self.expected, "not merged");
         assert_is_quiet(&host);
-        within(&host, K::FIRST);
+        within(&host, K::IDLE);
 
         let mut leader = taken_over::<K>(&host, 0, &runs, memory);
         let places = divide(self, &mut leader, parts, keep_keys);
         // Samples, twice if their memory grows.
-        within(&host, K::FIRST + 2 * (64 * parts + count) * (MOST_KEY + 100));
+        within(&host, K::IDLE + 2 * (64 * parts + count) * (MOST_KEY + 100));
         assert!(places.len() < parts);
         // One sorter after another takes the next part.
         let mut helper = taken_over::<K>(&host, 0, &runs, memory);
