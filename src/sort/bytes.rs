@@ -3,7 +3,8 @@
 
 use core::cmp::Ordering;
 
-use super::files::{AnyBytes, Filed, RunFiles, bytes_of, bytes_of_mut, get, put};
+use super::any_bytes::{AnyBytes, bytes_of, bytes_of_mut};
+use super::files::{Filed, RunFiles, get, put};
 use super::host::{Host, List};
 use super::items::{self, Item, Records};
 use super::sorter::{MERGED, SAMPLES, Sorter, choose_places};

@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 use core::ops::{BitOr, BitXor, Shr};
 
-use super::files::AnyBytes;
+use super::any_bytes::AnyBytes;
 use crate::format::{Key, Lane, Tid};
 
 /// A lane whose bits can be taken apart.

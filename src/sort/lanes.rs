@@ -1,7 +1,8 @@
 //! Sorting entries of exact lanes: runs that do not fit the memory go to files.
 
+use super::any_bytes::{bytes_of, bytes_of_mut};
 use super::compact::{Compact, Radix};
-use super::files::{RunFiles, bytes_of, bytes_of_mut};
+use super::files::RunFiles;
 use super::host::{Host, List};
 use super::merge::{Merge, Run};
 use super::radix::RadixSort;

@@ -8,17 +8,22 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-use super::{Host, RunFiles};
+use super::files::RunFiles;
+use super::host::Host;
 
 /// What memory is aligned to.
 const ALIGN: usize = 64;
-/// What new memory is full of, and memory that was given back.
+/// What new memory is full of.
 const NEW: u8 = 0xA5;
-const GONE: u8 = 0x5A;
 
-/// What a call that was told to fail unwinds with.
+/// What a call that was told to fail unwinds with: bytes of memory that are in use then, and files that are open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fault;
+pub struct Fault {
+    /// Bytes of memory.
+    pub in_use: usize,
+    /// Open files.
+    pub open_files: usize,
+}
 
 /// Where sorts have their memory and their files from. When it is dropped all of it is gone, as at the end of a server's
 /// transaction.
@@ -89,7 +94,7 @@ impl MemoryHost {
         let call = self.calls.replace(self.calls.get() + 1);
         if self.failing.get() == Some(call) {
             // No message, as a panic would print.
-            resume_unwind(Box::new(Fault));
+            resume_unwind(Box::new(Fault { in_use: self.in_use(), open_files: self.open_files() }));
         }
     }
 
@@ -155,7 +160,6 @@ impl<'m> Host<'m> for &'m MemoryHost {
         // longer, and is there until the host is dropped or told to free it.
         unsafe {
             more.copy_from_nonoverlapping(old, kept);
-            old.write_bytes(GONE, kept);
             dealloc(old.cast(), layout(kept));
             core::slice::from_raw_parts_mut(more, size)
         }
@@ -166,10 +170,7 @@ impl<'m> Host<'m> for &'m MemoryHost {
         let (first, size) = (memory.cast::<u8>(), memory.len());
         self.count(0, size);
         // SAFETY: it was in use until now, and nobody uses it any more, as the caller says.
-        unsafe {
-            first.write_bytes(GONE, size);
-            dealloc(first, layout(size));
-        }
+        unsafe { dealloc(first, layout(size)) };
     }
 
     fn check(&self) {

@@ -5,6 +5,7 @@
 //! [`BytesSorter`] keeps records, and sorts items that lead to them. Both ask a [`Host`] for memory and [`RunFiles`] for
 //! files, and own no destructor, as either may leave a call by a jump.
 
+mod any_bytes;
 mod blocks;
 mod bytes;
 mod compact;
@@ -19,16 +20,16 @@ mod radix;
 mod slice;
 mod sorter;
 
+pub use any_bytes::AnyBytes;
+pub use blocks::SLAB;
 pub use bytes::BytesSorter;
 pub use compact::{Compact, Radix};
-pub use files::{AnyBytes, Filed, RunFiles};
+pub use files::{Filed, RunFiles};
 pub use host::Host;
 pub use lanes::LaneSorter;
 pub use merge::{Merge, Run};
 pub use radix::RadixSort;
 pub use sorter::Sorter;
-
-pub use blocks::SLAB;
 
 #[cfg(test)]
 mod tests;
