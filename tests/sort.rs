@@ -427,6 +427,17 @@ fn parts_are_alike() {
     }
 }
 
+/// Sorters leave several runs each.
+#[test]
+fn many_runs_are_divided() {
+    for seed in 0..3 {
+        let shares = Shares { sorters: 2, parts: 5, keep_keys: seed == 1, memory: 0 };
+        lanes::<u32>(random_lanes(seed, 3 * SLAB)).sorts_shared(shares);
+        lanes::<u64>(random_lanes(seed + 3, 3 * SLAB)).sorts_shared(shares);
+        lanes::<u128>(random_lanes(seed + 6, 3 * SLAB)).sorts_shared(shares);
+    }
+}
+
 /// Where one key has most entries it is divided only if that may be.
 #[test]
 fn a_key_is_divided_if_it_may_be() {

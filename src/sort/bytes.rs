@@ -137,7 +137,7 @@ impl Filed for Bytes {
 /// runs are [taken over](Sorter::take_over) the first slab and items, 192 KB at most.
 pub struct BytesSorter<'m, H, F: RunFiles> {
     host: H,
-    slabs: List<'m, Slab, H>,
+    slabs: List<'m, RecordSlab, H>,
     /// The slab being filled, and bytes of records in it.
     slab: usize,
     used: usize,
@@ -151,18 +151,18 @@ pub struct BytesSorter<'m, H, F: RunFiles> {
     total: u64,
 }
 
-/// Memory for records. All others lead there by this address.
+/// Memory for records, whose items have their addresses from this one.
 #[derive(Clone, Copy)]
-struct Slab {
+struct RecordSlab {
     memory: *mut u8,
     size: usize,
 }
 
-impl Slab {
-    fn of<'m>(host: impl Host<'m>, size: usize) -> Slab {
+impl RecordSlab {
+    fn of<'m>(host: impl Host<'m>, size: usize) -> RecordSlab {
         let memory = host.allocate(size);
         assert!(memory.len() == size, "memory as it was asked for");
-        Slab { memory: memory.as_mut_ptr().cast(), size }
+        RecordSlab { memory: memory.as_mut_ptr().cast(), size }
     }
 }
 
@@ -280,7 +280,7 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
                 if size < length {
                     return false;
                 }
-                let slab = Slab::of(self.host, size);
+                let slab = RecordSlab::of(self.host, size);
                 paging::prefer_large(slab.memory, size);
                 self.slabs.push(slab);
                 self.taken += size;
@@ -334,7 +334,7 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
     /// Gives back the memory of records, and with it what leads to them.
     fn free(&mut self) {
         self.items.free();
-        while let Some(Slab { memory, size }) = self.slabs.pop() {
+        while let Some(RecordSlab { memory, size }) = self.slabs.pop() {
             // SAFETY: the slab is the host's memory as it gave it, and the items that led there are gone.
             unsafe { self.host.free(core::ptr::slice_from_raw_parts_mut(memory.cast(), size)) };
         }
@@ -369,7 +369,7 @@ impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
         let items = List::with_room(host, most.min(FIRST_SLAB) / 4 / size_of::<Item>());
         let size = most.min(FIRST_SLAB) / 2;
         let mut slabs = List::new(host);
-        slabs.push(Slab::of(host, size));
+        slabs.push(RecordSlab::of(host, size));
         let taken = size + items.room() * size_of::<Item>();
         let (slab, used, filled, runs, total) = (0, 0, 0, List::new(host), 0);
         BytesSorter { host, slabs, slab, used, items, taken, most, filled, files, runs, total }

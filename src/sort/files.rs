@@ -16,7 +16,8 @@ pub trait RunFiles: Copy {
     /// A file to be written.
     fn create(&self, number: usize) -> Self::File;
 
-    /// Ends writing a file. It can be read, and by whom it is left to it can be [opened](RunFiles::open), but stays open.
+    /// Ends writing a file, which stays open. From now on it can be read, and [opened](RunFiles::open) by others if it is
+    /// left to them.
     fn finish(&self, file: Self::File);
 
     /// Opens a file that was left here, and says how long it is.

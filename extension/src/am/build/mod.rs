@@ -91,7 +91,7 @@ impl<K: Sorted> Collector<K> {
     /// # Safety
     /// `rel` is the open index; the current memory context outlives the collector. May raise.
     unsafe fn new(rel: Relation, memory: usize, files: Files) -> Self {
-        // SAFETY: by this function's contract.
+        // SAFETY: an open index, and memory that outlives what is collected there.
         unsafe {
             let columns = K::new_columns(rel);
             Collector { columns, sorter: K::Sorter::new(SortMemory::current(), files, memory) }
