@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::bytes::{Row, SMALL_KEY, Taste, Value};
+use common::bytes::{Columns, Row, SMALL_KEY, Taste, Value};
 use fpbtree_engine::format::{NO_BLOCK, Tid};
-use fpbtree_engine::keys::bytes::MOST_KEY;
+use fpbtree_engine::keys::bytes::{BytesOrder, CompareValues, MOST_KEY};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::page::{Bytes, Entry};
 use fpbtree_engine::sort::memory::{Fault, MemoryFiles, MemoryHost};
@@ -14,6 +14,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::cell::Cell;
+use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -524,7 +526,7 @@ fn fails_anywhere<K: Sorted>(case: &Case<'_, K>, step: usize, work: impl Fn(&Mem
     assert!(calls / step > 20, "{calls} calls");
     for call in (0..calls).step_by(step) {
         let (host, mut got) = (MemoryHost::new(), Vec::new());
-        let left = (call / step % 8 == 0).then(|| case.leave(&host, 100, 2, 0));
+        let left = (call / step).is_multiple_of(8).then(|| case.leave(&host, 100, 2, 0));
         host.fail_at(call);
         match catch_unwind(AssertUnwindSafe(|| work(&host, 0, &mut got))) {
             Ok(()) => panic!("call {call} did not fail"),
@@ -579,4 +581,55 @@ fn any_call_of_lone_sorts_fails() {
     fails_anywhere(&case, 11, |host, _, got| {
         assert!(case.sort(host, 0, got) > 1);
     });
+}
+
+/// Columns' functions, of which one call fails.
+struct Failing<'t> {
+    columns: &'t Columns,
+    /// Calls until then.
+    left: Cell<usize>,
+}
+
+/// What that unwinds with.
+struct NoAnswer;
+
+impl CompareValues for Failing<'_> {
+    fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
+        let Some(left) = self.left.get().checked_sub(1) else { resume_unwind(Box::new(NoAnswer)) };
+        self.left.set(left);
+        self.columns.compare(column, a, b)
+    }
+}
+
+#[test]
+fn any_comparison_fails() {
+    let (taste, made) = opaque_rows(5, 2500);
+    let failing = Failing { columns: &taste.columns, left: Cell::new(usize::MAX) };
+    let order = Some(BytesOrder { shape: &taste.shape, columns: &failing });
+    let case = Case { order, ..rows(&taste, &made) };
+    let work = |got: &mut Vec<_>| {
+        let host = MemoryHost::new();
+        let runs = case.leave(&host, 0, 3, 0);
+        let mut sorter = taken_over::<Bytes>(&host, 0, &runs, 0);
+        let places = divide(&case, &mut sorter, 3, true);
+        case.parts(&mut sorter, &places, 0..places.len() + 1, got);
+        sorter.close();
+        assert_is_quiet(&host);
+    };
+    let mut got = Vec::new();
+    work(&mut got);
+    assert!(got == case.expected);
+    let comparisons = usize::MAX - failing.left.get();
+    let mut begun = 0;
+    for call in (0..comparisons).step_by(comparisons / 100) {
+        failing.left.set(call);
+        let mut got = Vec::new();
+        let payload = catch_unwind(AssertUnwindSafe(|| work(&mut got))).expect_err("a comparison fails");
+        if !payload.is::<NoAnswer>() {
+            resume_unwind(payload);
+        }
+        assert!(case.expected.starts_with(&got), "comparison {call}: something else came first");
+        begun += usize::from(!got.is_empty());
+    }
+    assert!(begun > 5 && begun < 95, "{begun} had begun to merge");
 }

@@ -11,7 +11,7 @@ mod bytes;
 mod compact;
 mod files;
 mod host;
-pub mod items;
+mod items;
 mod lanes;
 #[cfg(feature = "memory")]
 pub mod memory;
@@ -27,7 +27,6 @@ pub use compact::{Compact, Radix};
 pub use files::{Filed, RunFiles};
 pub use host::Host;
 pub use lanes::LaneSorter;
-pub use merge::{Merge, Run};
 pub use radix::RadixSort;
 pub use sorter::Sorter;
 

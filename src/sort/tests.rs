@@ -1,5 +1,6 @@
 use super::blocks::{BLOCK, Slab};
 use super::memory::MemoryHost;
+use super::merge::{Merge, Run};
 use super::*;
 use crate::format::Tid;
 
