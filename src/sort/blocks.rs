@@ -1,7 +1,13 @@
 //! Entries in chains of blocks, and their spreading over other chains.
 
-use super::{Compact, Radix, SLAB};
+use core::mem::MaybeUninit;
+
+use super::compact::{Compact, Radix};
+use super::host::{Host, List};
 use crate::format::Tid;
+
+/// Entries in a slab of memory, which is also how many are sorted in a processor's cache.
+pub const SLAB: usize = BLOCK * SLAB_BLOCKS;
 
 /// Entries in a block.
 pub(super) const BLOCK: usize = 512;
@@ -18,27 +24,29 @@ const _: () = assert!(BLOCK.is_multiple_of(BATCH));
 /// The number of no block.
 const NONE: u32 = u32::MAX;
 
-/// Memory for entries. All-zero bytes are a slab.
-pub struct Slab<L> {
+/// Memory for entries.
+pub(super) struct Slab<L> {
     entries: [Compact<L>; SLAB],
     /// The block behind each block in its chain.
     next: [u32; SLAB_BLOCKS],
 }
 
-impl<L> Slab<L> {
+impl<L: Radix> Slab<L> {
+    /// A new one.
+    fn of<'m, H: Host<'m>>(host: H) -> &'m mut Slab<L> {
+        let memory = host.allocate(size_of::<Slab<L>>());
+        memory.fill(MaybeUninit::new(0));
+        let slab = memory.as_mut_ptr().cast::<Slab<L>>();
+        assert!(slab.is_aligned() && memory.len() == size_of::<Slab<L>>(), "memory as it was asked for");
+        // SAFETY: the memory is as large and aligned as a slab, as was just looked at, and of entries and numbers any
+        // initialised bytes are values.
+        unsafe { &mut *slab }
+    }
+
     /// All its entries, side by side.
-    pub(super) fn entries(&mut self) -> &mut [Compact<L>; SLAB] {
+    pub fn entries(&mut self) -> &mut [Compact<L>; SLAB] {
         &mut self.entries
     }
-}
-
-/// What a sorter needs of the place it runs in.
-pub trait Host<'m, L> {
-    /// Memory for more entries. May leave by a jump.
-    fn slab(&mut self) -> &'m mut Slab<L>;
-
-    /// Called again and again in everything that takes long, so that a sort can be cancelled. May leave by a jump.
-    fn check(&mut self);
 }
 
 /// Blocks of entries in order: all are full but the last.
@@ -76,26 +84,41 @@ pub(super) struct Seen<L> {
 /// Slabs, and which of their blocks are free.
 pub(super) struct Blocks<'m, L, H> {
     host: H,
-    slabs: &'m mut [Option<&'m mut Slab<L>>],
-    count: usize,
+    slabs: List<'m, &'m mut Slab<L>, H>,
     /// The first free block; the others follow it as in a chain.
     free: u32,
 }
 
-impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
-    pub fn new(host: H, slabs: &'m mut [Option<&'m mut Slab<L>>]) -> Self {
-        assert!(slabs.len() <= NONE as usize / SLAB_BLOCKS, "blocks have numbers of 32 bits");
-        Blocks { host, slabs, count: 0, free: NONE }
+impl<'m, L: Radix, H: Host<'m>> Blocks<'m, L, H> {
+    /// None yet, of so many slabs at most.
+    pub fn new(host: H, slabs: usize) -> Self {
+        assert!(slabs <= NONE as usize / SLAB_BLOCKS, "blocks have numbers of 32 bits");
+        Blocks { host, slabs: List::with_room(host, slabs), free: NONE }
     }
 
     /// A slab that is not one of these.
-    pub fn slab(&mut self) -> &'m mut Slab<L> {
-        self.host.slab()
+    pub fn new_slab(&mut self) -> &'m mut Slab<L> {
+        Slab::of(self.host)
+    }
+
+    /// Takes a slab that is not one of these to those that are to be given back.
+    pub fn take_back(&mut self, slab: &'m mut Slab<L>) {
+        self.slabs.push(slab);
+    }
+
+    /// Gives all slabs back, and the memory to list them.
+    pub fn free(&mut self) {
+        while let Some(slab) = self.slabs.pop() {
+            let memory = core::ptr::slice_from_raw_parts_mut(core::ptr::from_mut(slab).cast(), size_of::<Slab<L>>());
+            // SAFETY: a slab is what this host gave for it alone, and the only reference to it is not used any more.
+            unsafe { self.host.free(memory) };
+        }
+        self.slabs.free();
+        self.free = NONE;
     }
 
     fn slab_of(&mut self, block: u32) -> (&mut Slab<L>, usize) {
-        let slab = self.slabs[block as usize / SLAB_BLOCKS].as_mut().expect("a block is in a slab");
-        (slab, block as usize % SLAB_BLOCKS)
+        (&mut self.slabs[block as usize / SLAB_BLOCKS], block as usize % SLAB_BLOCKS)
     }
 
     fn entries(&mut self, block: u32) -> &mut [Compact<L>] {
@@ -111,12 +134,12 @@ impl<'m, L: Radix, H: Host<'m, L>> Blocks<'m, L, H> {
     /// A block that is not in use.
     fn allocate(&mut self) -> u32 {
         if self.free == NONE {
-            let slab = self.host.slab();
-            let first = (self.count * SLAB_BLOCKS) as u32;
+            let slab = self.new_slab();
+            let first = (self.slabs.len() * SLAB_BLOCKS) as u32;
             slab.next = core::array::from_fn(|at| first + at as u32 + 1);
             slab.next[SLAB_BLOCKS - 1] = NONE;
-            self.slabs[self.count] = Some(slab);
-            (self.count, self.free) = (self.count + 1, first);
+            self.slabs.push(slab);
+            self.free = first;
         }
         let block = self.free;
         self.free = *self.next(block);

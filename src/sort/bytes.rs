@@ -1,213 +1,666 @@
-//! Sorting records by byte strings, of which the items that are sorted have a word at a time: items are spread by the
-//! uppermost bits in which their words differ, in place, and those whose words tie get the next one. So a record is looked at
-//! once for each word of its key that it takes to tell it apart, and can be fetched before that.
+//! Sorting entries whose keys are byte strings: records fill slabs of memory, and items that lead to them are sorted;
+//! runs that do not fit go to files.
 
 use core::cmp::Ordering;
 
-/// A record to be sorted.
-#[derive(Clone, Copy, Debug)]
-pub struct Item {
-    /// A word of its key; that before all others to begin with. Sorting leaves any of them.
-    pub word: u64,
-    /// Where the record is.
-    pub at: usize,
+use super::any_bytes::{AnyBytes, bytes_of, bytes_of_mut};
+use super::files::{Filed, RunFiles, get, put};
+use super::host::{Host, List};
+use super::items::{self, Item, Records};
+use super::sorter::{MERGED, SAMPLES, Sorter, choose_places};
+use crate::format::{Block, Tid};
+use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_PARTS, OwnedKey, Stored};
+use crate::page::{Bytes, Entry, Keys};
+use crate::paging;
+use crate::simd::prefetch;
+
+/// Comparisons between two looks at whether the sort was cancelled.
+const COMPARISONS: u32 = 1 << 16;
+/// How many records ahead one is fetched that is gone to in order.
+const FORESEEN: usize = 16;
+/// How far behind the first line of a record the next one is.
+const LINE: usize = 64;
+/// Bytes read from a file at a time: the most, and the least.
+const MOST_AHEAD: usize = 1 << 17;
+const LEAST_AHEAD: usize = 1 << 13;
+/// Bytes of the first slab and items, and of the largest slab.
+const FIRST_SLAB: usize = 1 << 18;
+const LARGEST_SLAB: usize = 1 << 26;
+/// Memory is taken in no larger steps than such a part of what there may be, which is so much at least.
+const STEPS: usize = 16;
+const LEAST_MEMORY: usize = 64 * MOST_PARTS;
+
+/// Records of a run between two whose places are noted in its file.
+const STRIDE: usize = 64;
+
+/// What a record begins with: the TID and the child, and the lengths of the key's normal part and of what the entry has
+/// besides, each shorter than a page.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Header {
+    tid: u64,
+    child: Block,
+    normal: u16,
+    payload: u16,
 }
 
-/// Where records are. Any of these may leave by jumping: items are all there then, in some order.
-pub trait Records {
-    /// A further word of a record's key, which counts from 0; None if the key has ended, so that all others are zero.
-    fn word(&mut self, at: usize, number: usize) -> Option<u64>;
+const HEADER: usize = size_of::<Header>();
 
-    /// How two records are ordered.
-    fn compare(&mut self, a: usize, b: usize) -> Ordering;
+// SAFETY: all fields are numbers, and together as long as the header: nothing lies between or behind them.
+unsafe impl AnyBytes for Header {}
 
-    /// A record is soon looked at.
-    fn prefetch(&self, at: usize);
+const _: () = assert!(HEADER == size_of::<u64>() + size_of::<Block>() + 2 * size_of::<u16>());
 
-    /// Called now and then.
-    fn check(&mut self);
-}
+impl Header {
+    const EMPTY: Header = Header { tid: 0, child: 0, normal: 0, payload: 0 };
 
-/// Values of a digit.
-const FANOUT: usize = 256;
-const DIGIT: u32 = FANOUT.ilog2();
-/// Items that are sorted by comparing words, and so few with equal words that records are compared.
-const FEW: usize = 32;
-const FEW_TIED: usize = 8;
-/// How often items are spread by different digits, before the rest is done by comparing: so deep is the stack.
-const DEEPEST: usize = 48;
-/// How many records ahead one is fetched.
-const AHEAD: usize = 12;
-
-/// Sorts items by their words, then by those that [`Records::word`] tells, then by [`Records::compare`].
-pub fn sort(items: &mut [Item], records: &mut impl Records) {
-    spread(items, 0, 0, records);
-}
-
-/// Sorts items whose words before number `words` tie, but for the one they have.
-fn spread(items: &mut [Item], words: usize, depth: usize, records: &mut impl Records) {
-    if items.len() <= FEW || depth == DEEPEST {
-        items.sort_unstable_by_key(|item| item.word);
-        let ties = items.chunk_by(|a, b| a.word == b.word).filter(|tied| tied.len() > 1);
-        ties.flatten().take(FEW).for_each(|item| records.prefetch(item.at));
-        let ties = items.chunk_by_mut(|a, b| a.word == b.word).filter(|tied| tied.len() > 1);
-        ties.for_each(|tied| go_on(tied, words, depth, records));
-        return;
+    /// Of an entry's record.
+    ///
+    /// # Panics
+    /// If none is as long.
+    #[inline]
+    fn of(entry: &Entry<'_, Bytes>) -> Header {
+        let (normal, payload) = (entry.key.prefix.len(), entry.key.payload.len());
+        assert!(normal + payload <= 2 * MOST_PARTS, "an entry that fits a page");
+        Header { tid: entry.tid.raw(), child: entry.child, normal: normal as u16, payload: payload as u16 }
     }
-    let Some(top) = differing(items).checked_ilog2() else { return go_on(items, words, depth, records) };
-    let shift = (top + 1).saturating_sub(DIGIT);
-    let ends = flag(items, |item| (item.word >> shift) as usize % FANOUT);
-    records.check();
-    let mut begin = 0;
-    for end in ends {
-        if end - begin > 1 {
-            spread(&mut items[begin..end], words, depth + 1, records);
+
+    /// Bytes of the record.
+    #[inline]
+    fn record(self) -> usize {
+        HEADER + self.normal as usize + self.payload as usize
+    }
+}
+
+/// A record in memory for the longest.
+#[derive(Clone, Copy)]
+pub struct Record([u8; HEADER + 2 * MOST_PARTS]);
+
+impl Record {
+    /// Of an entry without bytes.
+    const EMPTY: Record = Record([0; HEADER + 2 * MOST_PARTS]);
+
+    /// Writes the header, and returns where the rest goes.
+    ///
+    /// # Panics
+    /// If no record is as long, which only a damaged file says.
+    fn begin(&mut self, header: Header) -> &mut [u8] {
+        let (first, rest) = self.0[..header.record()].split_at_mut(HEADER);
+        first.copy_from_slice(bytes_of(&[header]));
+        rest
+    }
+
+    /// Its bytes.
+    fn bytes(&self) -> &[u8] {
+        &self.0[..header_of(&self.0).record()]
+    }
+}
+
+#[inline]
+fn header_of(record: &[u8]) -> Header {
+    let mut header = [Header::EMPTY];
+    bytes_of_mut(&mut header).copy_from_slice(&record[..HEADER]);
+    header[0]
+}
+
+/// The entry of a record at the front of bytes.
+#[inline]
+fn entry_of(record: &[u8]) -> Entry<'_, Bytes> {
+    let header = header_of(record);
+    let (normal, rest) = record[HEADER..].split_at(header.normal as usize);
+    let key = Stored::whole(normal, &rest[..header.payload as usize]);
+    Entry { key, tid: Tid::from_raw(header.tid), child: header.child }
+}
+
+impl Filed for Bytes {
+    type Record = Record;
+    const RECORD: Record = Record::EMPTY;
+
+    fn put<F: RunFiles>(files: F, file: F::File, entry: &Entry<'_, Bytes>) {
+        put(files, file, Header::of(entry));
+        files.write(file, entry.key.prefix);
+        files.write(file, entry.key.payload);
+    }
+
+    fn get<'r, F: RunFiles>(files: F, file: F::File, record: &'r mut Record) -> Entry<'r, Bytes> {
+        let mut header = Header::EMPTY;
+        get(files, file, &mut header);
+        files.read(file, record.begin(header));
+        entry_of(&record.0)
+    }
+}
+
+/// Sorts entries whose keys are byte strings.
+///
+/// It takes no more memory than it is told to, or than 64 keys may take: for records and items, or to read runs, at least
+/// 8 KB each. Besides there are a record for each run, a place for every 64 records while they are written, and where only
+/// runs are [taken over](Sorter::take_over) the first slab and items, 192 KB at most.
+pub struct BytesSorter<'m, H, F: RunFiles> {
+    host: H,
+    slabs: List<'m, RecordSlab, H>,
+    /// The slab being filled, and bytes of records in it.
+    slab: usize,
+    used: usize,
+    items: List<'m, Item, H>,
+    /// Bytes of slabs and items, the most there may be, and bytes of all records.
+    taken: usize,
+    most: usize,
+    filled: usize,
+    files: F,
+    runs: List<'m, BytesRun<'m, H, F>, H>,
+    total: u64,
+}
+
+/// Memory for records, whose items have their addresses from this one.
+#[derive(Clone, Copy)]
+struct RecordSlab {
+    memory: *mut u8,
+    size: usize,
+}
+
+impl RecordSlab {
+    fn of<'m>(host: impl Host<'m>, size: usize) -> RecordSlab {
+        let memory = host.allocate(size);
+        assert!(memory.len() == size, "memory as it was asked for");
+        RecordSlab { memory: memory.as_mut_ptr().cast(), size }
+    }
+}
+
+#[inline]
+fn compare(a: &Entry<'_, Bytes>, b: &Entry<'_, Bytes>, order: Option<BytesOrder<'_>>) -> Ordering {
+    let normal = a.key.prefix.cmp(b.key.prefix);
+    match order {
+        _ if normal.is_ne() => normal,
+        None => a.tid.cmp(&b.tid),
+        Some(_) => {
+            let key: BytesKey<'_> = Bytes::key_of(a, order);
+            key.compare(&b.key, b.tid)
         }
-        begin = end;
     }
 }
 
-/// The bits in which words differ.
-fn differing(items: &[Item]) -> u64 {
-    items.iter().fold(0, |bits, item| bits | item.word ^ items[0].word)
+/// The bytes of a normal part from `from` on, as many as a word has.
+#[inline]
+fn word(normal: &[u8], from: usize) -> u64 {
+    if let Some(bytes) = normal.get(from..).and_then(|rest| rest.first_chunk()) {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; HEAD];
+    let rest = normal.get(from..).unwrap_or(&[]);
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_be_bytes(bytes)
 }
 
-/// Puts items in the order of a digit, in place (McIlroy, Bostic and McIlroy's American flag sort). Returns where each of
-/// its values ends.
-fn flag(items: &mut [Item], digit: impl Fn(&Item) -> usize) -> [usize; FANOUT] {
-    let mut next = [0; FANOUT];
-    items.iter().for_each(|item| next[digit(item)] += 1);
-    let mut end = 0;
-    let ends = next.map(|count| {
-        end += count;
-        end
-    });
-    next.iter_mut().zip(ends).for_each(|(next, end)| *next = end - *next);
-    for value in 0..FANOUT {
-        while next[value] < ends[value] {
-            let at = next[value];
-            let belongs = digit(&items[at]);
-            items.swap(at, next[belongs]);
-            next[belongs] += 1;
+/// The record that an item leads to.
+#[inline]
+fn record_of(at: usize) -> *const u8 {
+    core::ptr::with_exposed_provenance(at)
+}
+
+/// The bytes of the record that an item leads to.
+///
+/// # Safety
+/// It is there, and does not change as long as they are looked at.
+#[inline]
+unsafe fn bytes_at<'r>(at: usize) -> &'r [u8] {
+    let record = record_of(at);
+    // SAFETY: the caller says that a record is there, which has a header, and then as many bytes as that says.
+    unsafe { core::slice::from_raw_parts(record, record.cast::<Header>().read_unaligned().record()) }
+}
+
+/// Has the first lines of a record fetched.
+#[inline]
+fn prefetch_record(at: usize) {
+    prefetch(record_of(at));
+    prefetch(record_of(at).wrapping_add(LINE));
+}
+
+/// The records in memory, as sorting sees them.
+struct Arena<'o, H> {
+    host: H,
+    order: Option<BytesOrder<'o>>,
+    since_check: u32,
+}
+
+impl<H> Arena<'_, H> {
+    #[inline]
+    fn entry(&self, at: usize) -> Entry<'_, Bytes> {
+        // SAFETY: sorting asks for what items lead to, which is a whole record each, and no record changes meanwhile.
+        entry_of(unsafe { bytes_at(at) })
+    }
+}
+
+impl<'m, H: Host<'m>> Records for Arena<'_, H> {
+    /// Marker bits take the place of some in the first word, so the second one begins with a byte of that.
+    #[inline]
+    fn word(&mut self, at: usize, number: usize) -> Option<u64> {
+        let normal = self.entry(at).key.prefix;
+        let from = HEAD * (number + 1);
+        (from < normal.len()).then(|| word(normal, from))
+    }
+
+    #[inline]
+    fn compare(&mut self, a: usize, b: usize) -> Ordering {
+        self.since_check += 1;
+        if self.since_check == COMPARISONS {
+            self.check();
         }
+        compare(&self.entry(a), &self.entry(b), self.order)
     }
-    ends
+
+    #[inline]
+    fn prefetch(&self, at: usize) {
+        prefetch_record(at);
+    }
+
+    fn check(&mut self) {
+        self.since_check = 0;
+        self.host.check();
+    }
 }
 
-/// Sorts items whose words up to the one they have tie.
-fn go_on(items: &mut [Item], mut words: usize, depth: usize, records: &mut impl Records) {
-    while items.len() > FEW_TIED && depth < DEEPEST {
-        let mut has_more = false;
-        for index in 0..items.len() {
-            if let Some(ahead) = items.get(index + AHEAD) {
-                records.prefetch(ahead.at);
+impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
+    /// Whether there is room for a record of so many bytes; more memory is taken if there may be.
+    #[inline]
+    fn has_room(&mut self, length: usize) -> bool {
+        if self.items.len() == self.items.room() {
+            let step = self.most / STEPS / size_of::<Item>();
+            let more = self.items.room().min(step).min((self.most - self.taken) / size_of::<Item>());
+            if more == 0 {
+                return false;
             }
-            let item = &mut items[index];
-            let word = records.word(item.at, words);
-            has_more |= word.is_some();
-            item.word = word.unwrap_or(0);
+            self.taken += more * size_of::<Item>();
+            // Large memory is moved without being copied.
+            self.items.grow(self.items.room() + more);
         }
-        records.check();
-        if !has_more {
-            break;
+        if self.slabs[self.slab].size - self.used < length {
+            if self.slab + 1 == self.slabs.len() {
+                let size = 2 * self.slabs[self.slab].size;
+                let size = size.min((self.most / STEPS).clamp(FIRST_SLAB, LARGEST_SLAB)).min(self.most - self.taken);
+                if size < length {
+                    return false;
+                }
+                let slab = RecordSlab::of(self.host, size);
+                paging::prefer_large(slab.memory, size);
+                self.slabs.push(slab);
+                self.taken += size;
+            }
+            (self.slab, self.used) = (self.slab + 1, 0);
         }
-        words += 1;
-        if differing(items) != 0 {
-            return spread(items, words, depth + 1, records);
+        // A slab left over from before may be the one at the end.
+        length <= self.slabs[self.slab].size - self.used
+    }
+
+    fn sort(&mut self, order: Option<BytesOrder<'_>>) {
+        items::sort(&mut self.items, &mut Arena { host: self.host, order, since_check: 0 });
+    }
+
+    /// The records in the items' order, which are fetched before they are come to.
+    fn in_order(&self) -> impl Iterator<Item = &[u8]> {
+        let items = &*self.items;
+        items.iter().enumerate().map(move |(number, item)| {
+            if let Some(ahead) = items.get(number + FORESEEN) {
+                prefetch_record(ahead.at);
+            }
+            // SAFETY: each item leads to a whole record, and nothing is added or freed while the sorter is borrowed.
+            unsafe { bytes_at(item.at) }
+        })
+    }
+
+    /// Writes all that is in memory to a file, as one run.
+    fn spill(&mut self, order: Option<BytesOrder<'_>>) {
+        self.sort(order);
+        let file = self.files.create(self.runs.len());
+        let mut places = List::with_room(self.host, self.items.len().div_ceil(STRIDE));
+        let mut written = 0usize;
+        for (number, record) in self.in_order().enumerate() {
+            if number.is_multiple_of(STRIDE) {
+                places.push(written);
+                self.host.check();
+            }
+            self.files.write(file, record);
+            written += record.len();
+        }
+        let count = places.len();
+        self.files.write(file, bytes_of(&places));
+        put(self.files, file, count);
+        places.free();
+        self.files.finish(file);
+        self.runs.push(BytesRun::new(self.host, self.files, file, self.filled, count));
+        self.items.clear();
+        (self.slab, self.used, self.filled) = (0, 0, 0);
+    }
+
+    /// Gives back the memory of records, and with it what leads to them.
+    fn free(&mut self) {
+        self.items.free();
+        while let Some(RecordSlab { memory, size }) = self.slabs.pop() {
+            // SAFETY: the slab is the host's memory as it gave it, and the items that led there are gone.
+            unsafe { self.host.free(core::ptr::slice_from_raw_parts_mut(memory.cast(), size)) };
+        }
+        self.slabs.free();
+        (self.slab, self.used, self.filled, self.taken) = (0, 0, 0, 0);
+    }
+
+    fn sink(&self, heap: &mut [usize], mut at: usize, order: Option<BytesOrder<'_>>) {
+        let less = |a: usize, b: usize| compare(&self.runs[a].entry(), &self.runs[b].entry(), order).is_lt();
+        loop {
+            let left = 2 * at + 1;
+            if left >= heap.len() {
+                return;
+            }
+            let right = left + 1;
+            let child = if right < heap.len() && less(heap[right], heap[left]) { right } else { left };
+            if !less(heap[child], heap[at]) {
+                return;
+            }
+            heap.swap(at, child);
+            at = child;
         }
     }
-    items.iter().take(AHEAD).for_each(|item| records.prefetch(item.at));
-    items.sort_unstable_by(|a, b| records.compare(a.at, b.at));
-    records.check();
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
+impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
+    type Host = H;
+    type Files = F;
 
-    /// Strings; how they are ordered where they tie but for zeros; how often they were looked at.
-    struct Strings<'s> {
-        strings: &'s [Vec<u8>],
-        words: usize,
-        compared: usize,
+    fn new(host: H, files: F, memory: usize) -> Self {
+        let most = memory.max(LEAST_MEMORY);
+        let items = List::with_room(host, most.min(FIRST_SLAB) / 4 / size_of::<Item>());
+        let size = most.min(FIRST_SLAB) / 2;
+        let mut slabs = List::new(host);
+        slabs.push(RecordSlab::of(host, size));
+        let taken = size + items.room() * size_of::<Item>();
+        let (slab, used, filled, runs, total) = (0, 0, 0, List::new(host), 0);
+        BytesSorter { host, slabs, slab, used, items, taken, most, filled, files, runs, total }
     }
 
-    fn word(string: &[u8], number: usize) -> u64 {
-        let mut word = [0; 8];
-        let rest = &string[(8 * number).min(string.len())..];
-        let length = rest.len().min(8);
-        word[..length].copy_from_slice(&rest[..length]);
-        u64::from_be_bytes(word)
-    }
-
-    impl Records for Strings<'_> {
-        fn word(&mut self, at: usize, number: usize) -> Option<u64> {
-            self.words += 1;
-            (8 * (number + 1) < self.strings[at].len()).then(|| word(&self.strings[at], number + 1))
+    fn add(&mut self, entry: &Entry<'_, Bytes>, order: Option<BytesOrder<'_>>) {
+        let (normal, payload) = (entry.key.prefix, entry.key.payload);
+        let header = Header::of(entry);
+        while !self.has_room(header.record()) {
+            self.spill(order);
         }
+        // SAFETY: there is room for the record in the slab, behind the records that items lead to, so nobody reads there.
+        let record = unsafe {
+            let record = self.slabs[self.slab].memory.add(self.used);
+            record.cast::<Header>().write_unaligned(header);
+            record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
+            record.add(HEADER + normal.len()).copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+            record
+        };
+        // Every normal part begins with a marker that most share.
+        let word = word(normal, 1) >> MARKER_BITS | marker_bits(normal);
+        self.items.push(Item { word, at: record.expose_provenance() });
+        self.used += header.record();
+        self.filled += header.record();
+        self.total += 1;
+    }
 
-        fn compare(&mut self, a: usize, b: usize) -> Ordering {
-            self.compared += 1;
-            self.strings[a].cmp(&self.strings[b]).then(a.cmp(&b))
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn drain(&mut self, order: Option<BytesOrder<'_>>, mut each: impl FnMut(&Entry<'_, Bytes>)) {
+        if !self.runs.is_empty() {
+            self.leave(order);
+            return self.merge(order, each);
         }
-
-        fn prefetch(&self, at: usize) {
-            assert!(at < self.strings.len());
+        self.sort(order);
+        for (number, record) in self.in_order().enumerate() {
+            each(&entry_of(record));
+            if number.is_multiple_of(MERGED) {
+                self.host.check();
+            }
         }
-
-        fn check(&mut self) {}
+        self.close();
     }
 
-    /// Sorts strings, and says how many words were looked at and how many were compared.
-    fn sorted(strings: &[Vec<u8>]) -> (Vec<usize>, usize, usize) {
-        let mut items: Vec<Item> = (0..strings.len()).map(|at| Item { word: word(&strings[at], 0), at }).collect();
-        let mut records = Strings { strings, words: 0, compared: 0 };
-        sort(&mut items, &mut records);
-        (items.iter().map(|item| item.at).collect(), records.words, records.compared)
+    fn leave(&mut self, order: Option<BytesOrder<'_>>) -> usize {
+        if !self.items.is_empty() {
+            self.spill(order);
+        }
+        self.free();
+        self.runs.len()
     }
 
-    fn expected(strings: &[Vec<u8>]) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..strings.len()).collect();
-        order.sort_by(|&a, &b| strings[a].cmp(&strings[b]).then(a.cmp(&b)));
-        order
-    }
-
-    /// A string without zeros, as the order of those takes its end to be zeros.
-    fn string(letters: core::ops::RangeInclusive<u8>, length: usize) -> impl Strategy<Value = Vec<u8>> {
-        proptest::collection::vec(letters, 0..=length)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
-        #[test]
-        fn strings_are_sorted(
-            few in proptest::collection::vec(string(1..=3, 40), 0..600),
-            many in proptest::collection::vec(string(1..=255, 12), 0..600),
-            front in string(7..=7, 600),
-        ) {
-            let behind = few.iter().map(|string| [&front[..], string].concat());
-            let strings: Vec<Vec<u8>> = few.iter().cloned().chain(many).chain(behind).collect();
-            prop_assert_eq!(sorted(&strings).0, expected(&strings));
+    fn take_over(&mut self, files: F, runs: usize) {
+        for run in 0..runs {
+            let (file, size) = files.open(run);
+            // A run ends with its places and how many they are.
+            let mut places = 0usize;
+            files.seek(file, size - size_of::<usize>());
+            get(files, file, &mut places);
+            let size = size - (places + 1) * size_of::<usize>();
+            self.runs.push(BytesRun::new(self.host, files, file, size, places));
         }
     }
 
-    #[test]
-    fn what_ties_is_looked_at_once_a_word() {
-        let strings: Vec<Vec<u8>> = (0..10_000u64)
-            .map(|i| format!("{:>32}{:016x}", "", i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).into_bytes())
-            .collect();
-        let (order, words, compared) = sorted(&strings);
-        assert_eq!(order, expected(&strings));
-        // Four words of spaces, of which the first came with the items, and one that tells nearly all apart.
-        assert!((40_000..42_000).contains(&words), "{words} words");
-        assert!(compared < 1_000, "{compared} comparisons");
+    fn divide(
+        &mut self,
+        parts: usize,
+        keep_keys: bool,
+        order: Option<BytesOrder<'_>>,
+        each: impl FnMut(&Entry<'_, Bytes>),
+    ) {
+        let places = self.runs.iter().map(|run| run.places).sum::<usize>();
+        let step = places.div_ceil(parts * SAMPLES).max(1);
+        let mut records = List::new(self.host);
+        let mut samples = List::with_room(self.host, places / step + self.runs.len());
+        for run in self.runs.iter_mut() {
+            for number in (0..run.places).step_by(step) {
+                samples.push(records.len());
+                run.read(run.place(number)).bytes().iter().for_each(|&byte| records.push(byte));
+            }
+            self.host.check();
+        }
+        let sample = |at: usize| entry_of(&records[at..]);
+        samples.sort_unstable_by(|&a, &b| compare(&sample(a), &sample(b), order));
+        choose_places(|at| sample(samples[at]), samples.len(), parts, keep_keys, order, each);
+        samples.free();
+        records.free();
     }
 
-    #[test]
-    fn a_staircase_does_not_go_too_deep() {
-        // Each word parts one string from all others.
-        let strings: Vec<Vec<u8>> = (0..1_000).map(|i| vec![9; 8 * i + 1]).collect();
-        assert_eq!(sorted(&strings).0, expected(&strings));
+    fn part(&mut self, from: &OwnedKey, to: &OwnedKey, order: Option<BytesOrder<'_>>) -> usize {
+        let ahead = (self.most / self.runs.len().max(1)).clamp(LEAST_AHEAD, MOST_AHEAD);
+        let mut bytes = 0;
+        for run in self.runs.iter_mut() {
+            let (first, end) = (run.before(from.key(order)), run.before(to.key(order)));
+            run.begin(first, end, ahead);
+            bytes += end - first;
+        }
+        bytes
+    }
+
+    fn weight(entry: &Entry<'_, Bytes>) -> usize {
+        Header::of(entry).record()
+    }
+
+    /// By a heap of the runs' next records.
+    fn merge_part(&mut self, order: Option<BytesOrder<'_>>, mut each: impl FnMut(&Entry<'_, Bytes>) -> bool) {
+        let mut heap = List::with_room(self.host, self.runs.len());
+        for (number, run) in self.runs.iter_mut().enumerate() {
+            if run.advance() {
+                heap.push(number);
+            }
+        }
+        for at in (0..heap.len() / 2).rev() {
+            self.sink(&mut heap, at, order);
+        }
+        let mut merged = 0usize;
+        while let Some(&first) = heap.first()
+            && each(&self.runs[first].entry())
+        {
+            if !self.runs[first].advance()
+                && let Some(last) = heap.pop()
+                && let Some(first) = heap.first_mut()
+            {
+                *first = last;
+            }
+            self.sink(&mut heap, 0, order);
+            merged += 1;
+            if merged.is_multiple_of(MERGED) {
+                self.host.check();
+            }
+        }
+        heap.free();
+    }
+
+    fn close(&mut self) {
+        while let Some(mut run) = self.runs.pop() {
+            run.record.free();
+            run.ahead.buffer.free();
+            run.ahead.files.close(run.ahead.file);
+        }
+        self.runs.free();
+        self.free();
+    }
+}
+
+/// Bits of a marker in an item's head: markers are 0, 1 and 2.
+const MARKER_BITS: u32 = 2;
+
+fn marker_bits(normal: &[u8]) -> u64 {
+    u64::from(normal.first().copied().unwrap_or(0) & 3) << (64 - MARKER_BITS)
+}
+
+/// A sorted run in a file, and its next record. Behind the records the file has the places of some of them, one in
+/// [`STRIDE`], and how many these are.
+struct BytesRun<'m, H, F: RunFiles> {
+    ahead: Ahead<'m, H, F>,
+    /// Bytes of records, and how many places there are.
+    size: usize,
+    places: usize,
+    /// The record at hand: memory for one, if it was needed yet.
+    record: List<'m, Record, H>,
+}
+
+impl<'m, H: Host<'m>, F: RunFiles> BytesRun<'m, H, F> {
+    fn new(host: H, files: F, file: F::File, size: usize, places: usize) -> Self {
+        let ahead = Ahead { files, file, buffer: List::new(host), at: 0, end: 0, unread: 0 };
+        BytesRun { ahead, size, places, record: List::new(host) }
+    }
+
+    /// The entry of the record at hand.
+    #[inline]
+    fn entry(&self) -> Entry<'_, Bytes> {
+        entry_of(&self.record[0].0)
+    }
+
+    /// Where a record is whose place is noted.
+    fn place(&self, number: usize) -> usize {
+        let mut place = 0usize;
+        self.ahead.files.seek(self.ahead.file, self.size + number * size_of::<usize>());
+        get(self.ahead.files, self.ahead.file, &mut place);
+        place
+    }
+
+    /// Memory for a record.
+    fn memory(&mut self) -> &mut Record {
+        if self.record.is_empty() {
+            self.record.fill(1, Record::EMPTY);
+        }
+        &mut self.record[0]
+    }
+
+    /// Reads the record at a place.
+    fn read(&mut self, at: usize) -> &Record {
+        let Ahead { files, file, .. } = self.ahead;
+        files.seek(file, at);
+        let record = self.memory();
+        Bytes::get(files, file, record);
+        record
+    }
+
+    /// How many bytes of records are before a place in key order.
+    fn before(&mut self, key: BytesKey<'_>) -> usize {
+        let is_before = |run: &mut Self, at: usize| {
+            let entry = entry_of(&run.read(at).0);
+            key.compare(&entry.key, entry.tid).is_gt().then(|| Header::of(&entry).record())
+        };
+        let (mut low, mut high) = (0, self.places);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let at = self.place(middle);
+            if is_before(self, at).is_some() { low = middle + 1 } else { high = middle }
+        }
+        let Some(last) = low.checked_sub(1) else { return 0 };
+        let mut at = self.place(last);
+        while at < self.size
+            && let Some(length) = is_before(self, at)
+        {
+            at += length;
+        }
+        at
+    }
+
+    /// Goes to the records between two places, to be read so many bytes at a time.
+    fn begin(&mut self, first: usize, end: usize, ahead: usize) {
+        self.memory();
+        self.ahead.begin(first, end, ahead);
+    }
+
+    /// Goes to the next record; `false` if there is none.
+    #[inline]
+    fn advance(&mut self) -> bool {
+        if self.ahead.is_at_end() {
+            return false;
+        }
+        let mut header = [Header::EMPTY];
+        self.ahead.take(bytes_of_mut(&mut header));
+        self.ahead.take(self.record[0].begin(header[0]));
+        true
+    }
+}
+
+/// A file being read, a piece at a time.
+struct Ahead<'m, H, F: RunFiles> {
+    files: F,
+    file: F::File,
+    /// The bytes at hand, between two places of as many as there is room for.
+    buffer: List<'m, u8, H>,
+    at: usize,
+    end: usize,
+    /// Bytes that are not read yet.
+    unread: usize,
+}
+
+impl<'m, H: Host<'m>, F: RunFiles> Ahead<'m, H, F> {
+    /// Goes to the bytes between two places.
+    fn begin(&mut self, first: usize, end: usize, ahead: usize) {
+        if self.buffer.is_empty() {
+            self.buffer.fill(ahead, 0);
+        }
+        self.files.seek(self.file, first);
+        (self.at, self.end, self.unread) = (0, 0, end - first);
+    }
+
+    #[inline]
+    fn is_at_end(&self) -> bool {
+        self.at == self.end && self.unread == 0
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Panics
+    /// If there are not as many, because the file is damaged.
+    #[inline]
+    fn take(&mut self, mut to: &mut [u8]) {
+        while !to.is_empty() {
+            if self.at == self.end {
+                self.read();
+            }
+            let (part, rest) = to.split_at_mut(to.len().min(self.end - self.at));
+            part.copy_from_slice(&self.buffer[self.at..][..part.len()]);
+            (self.at, to) = (self.at + part.len(), rest);
+        }
+    }
+
+    #[cold]
+    fn read(&mut self) {
+        let piece = self.buffer.len().min(self.unread);
+        assert!(piece > 0, "a record goes on behind the end of its run");
+        self.files.read(self.file, &mut self.buffer[..piece]);
+        (self.at, self.end, self.unread) = (0, piece, self.unread - piece);
     }
 }

@@ -1,6 +1,6 @@
 //! Merging sorted runs.
 
-use super::Compact;
+use super::compact::Compact;
 use crate::format::Lane;
 
 /// A sorted run of entries.

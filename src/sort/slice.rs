@@ -1,7 +1,9 @@
 //! Sorting entries that fit a processor's cache.
 
-use super::{Compact, DIGIT, Radix};
+use super::compact::{Compact, Radix};
 
+/// Bits by which entries are told apart in one go.
+pub(super) const DIGIT: u32 = 8;
 /// Up to so many entries comparing them is faster.
 const FEW: usize = 48;
 /// Values of a digit.

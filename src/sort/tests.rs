@@ -1,97 +1,61 @@
+use super::blocks::{BLOCK, Slab};
+use super::memory::MemoryHost;
+use super::merge::{Merge, Run};
 use super::*;
+use crate::format::Tid;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Slabs on the heap, freed by who made them.
-struct Heap<L> {
-    slabs: Vec<*mut Slab<L>>,
-}
-
-impl<L> Heap<L> {
-    fn slab<'m>(&mut self) -> &'m mut Slab<L> {
-        // SAFETY: all-zero bytes are a slab; it is freed when the heap is, behind whatever uses it.
-        let slab = Box::into_raw(unsafe { Box::<Slab<L>>::new_zeroed().assume_init() });
-        self.slabs.push(slab);
-        // SAFETY: just made, and lent once.
-        unsafe { &mut *slab }
-    }
-}
-
-impl<L> Drop for Heap<L> {
-    fn drop(&mut self) {
-        // SAFETY: made by `slab`, and not used any more.
-        self.slabs.drain(..).for_each(|slab| drop(unsafe { Box::from_raw(slab) }));
-    }
-}
-
-struct TestHost<'h, L> {
-    heap: &'h mut Heap<L>,
-    checks: &'h mut usize,
-}
-
-impl<'m, L> Host<'m, L> for TestHost<'_, L> {
-    fn slab(&mut self) -> &'m mut Slab<L> {
-        self.heap.slab()
-    }
-
-    fn check(&mut self) {
-        *self.checks += 1;
-    }
-}
-
-/// Sorts entries twice with one sorter of so many slabs, a part after the other if they do not fit, and compares each
+/// Sorts entries twice with one sort of so many slabs, a part after the other if they do not fit, and compares each
 /// part with what the standard library makes of it. Returns how many slabs it took.
 fn sorted<L: Radix>(entries: &[(L, Tid)], slabs: usize) -> usize {
-    let (mut heap, mut checks) = (Heap { slabs: Vec::new() }, 0);
-    let mut table = Vec::new();
-    table.resize_with(table_length(slabs), || None);
-    {
-        let mut sorter = Sorter::new(TestHost { heap: &mut heap, checks: &mut checks }, &mut table);
-        for part in entries.chunks(slabs * SLAB).chain(entries.chunks(slabs * SLAB)) {
-            for &(lane, tid) in part {
-                assert!(!sorter.is_full());
-                sorter.add(lane, tid);
-            }
-            assert_eq!(sorter.len(), part.len());
-            assert_eq!(sorter.is_full(), part.len() == slabs * SLAB);
-            let mut expected = part.to_vec();
-            expected.sort_unstable();
-            let mut got = Vec::new();
-            sorter.drain(&mut |some| {
-                assert!((1..=SLAB).contains(&some.len()));
-                got.extend(some.iter().map(|entry| (entry.lane(), entry.tid())));
-            });
-            assert!(got == expected, "not sorted");
-            assert!(sorter.is_empty());
+    let host = MemoryHost::new();
+    let mut sort = RadixSort::new(&host, slabs);
+    let (table, calls) = (host.take_peak(), host.calls());
+    for part in entries.chunks(slabs * SLAB).chain(entries.chunks(slabs * SLAB)) {
+        for &(lane, tid) in part {
+            assert!(!sort.is_full());
+            sort.add(lane, tid);
         }
+        assert_eq!(sort.len(), part.len());
+        assert_eq!(sort.is_full(), part.len() == slabs * SLAB);
+        let mut expected = part.to_vec();
+        expected.sort_unstable();
+        let mut got = Vec::new();
+        sort.drain(&mut |some| {
+            assert!((1..=SLAB).contains(&some.len()));
+            got.extend(some.iter().map(|entry| (entry.lane(), entry.tid())));
+        });
+        assert!(got == expected, "not sorted");
+        assert!(sort.is_empty());
     }
-    assert!(entries.is_empty() || checks > 0);
-    heap.slabs.len()
+    assert!(entries.is_empty() || host.calls() > calls);
+    sort.free();
+    assert_eq!(host.in_use(), 0, "memory is left");
+    (host.take_peak() - table) / size_of::<Slab<L>>()
 }
 
 #[test]
 fn what_was_added_first_is_sorted_and_the_rest_stays() {
-    let (mut heap, mut checks) = (Heap { slabs: Vec::new() }, 0);
-    let mut table = Vec::new();
-    table.resize_with(table_length(3), || None);
-    let mut sorter = Sorter::new(TestHost { heap: &mut heap, checks: &mut checks }, &mut table);
+    let host = MemoryHost::new();
+    let mut sort = RadixSort::new(&host, 3);
     let entries: Vec<_> =
         (0..2 * SLAB as u64 + 77).map(|number| (scramble(number) as u64, row(number as usize))).collect();
-    entries.iter().for_each(|&(lane, tid)| sorter.add(lane, tid));
+    entries.iter().for_each(|&(lane, tid)| sort.add(lane, tid));
     let mut rest = &entries[..];
     for least in [1, SLAB + 1, 0, entries.len()] {
-        let (before, mut got) = (sorter.len(), Vec::new());
-        sorter.drain_some(least, &mut |some| got.extend(some.iter().map(|entry| (entry.lane(), entry.tid()))));
+        let (before, mut got) = (sort.len(), Vec::new());
+        sort.drain_some(least, &mut |some| got.extend(some.iter().map(|entry| (entry.lane(), entry.tid()))));
         assert!(got.len() >= least.min(before) && got.len() < least + 1000, "{} of {least}", got.len());
-        assert_eq!(sorter.len(), before - got.len());
+        assert_eq!(sort.len(), before - got.len());
         let (first, others) = rest.split_at(got.len());
         let mut expected = first.to_vec();
         expected.sort_unstable();
         assert!(got == expected, "not sorted");
         rest = others;
     }
-    assert!(sorter.is_empty() && rest.is_empty());
+    assert!(sort.is_empty() && rest.is_empty());
 }
 
 /// A generator that needs no state but a number.
@@ -170,8 +134,9 @@ fn few_and_none() {
 #[test]
 fn entries_are_compact() {
     assert_eq!([size_of::<Compact<u32>>(), size_of::<Compact<u64>>(), size_of::<Compact<u128>>()], [10, 14, 22]);
-    assert!(slabs_within::<u32>(16 << 20) * SLAB > 1_300_000);
-    assert_eq!(slabs_within::<u128>(0), 1);
+    let host = MemoryHost::new();
+    assert!(RadixSort::<u32, _>::within(&host, 16 << 20).most() > 1_300_000);
+    assert_eq!(RadixSort::<u128, _>::within(&host, 0).most(), SLAB);
 }
 
 /// A run in memory.

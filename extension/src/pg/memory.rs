@@ -32,7 +32,34 @@ unsafe fn allocate_flagged<T>(context: MemoryContext, count: usize, flags: u32) 
         if memory.is_null() {
             return core::ptr::null_mut();
         }
-        let aligned = memory.map_addr(|address| (address + size_of::<usize>()).next_multiple_of(ALIGN));
+        let aligned = align(memory);
+        aligned.cast::<*mut u8>().sub(1).write(memory);
+        aligned.cast()
+    }
+}
+
+/// What is handed out of memory with room for it and what it takes besides.
+fn align(memory: *mut u8) -> *mut u8 {
+    memory.map_addr(|address| (address + size_of::<usize>()).next_multiple_of(ALIGN))
+}
+
+/// Makes bytes longer that [`allocate`] gave. Many are moved without being copied, if the system can.
+///
+/// # Safety
+/// Nothing uses the old ones any more, unless this raises, out of memory.
+pub unsafe fn grow<T>(bytes: *mut [T], size: usize) -> *mut T {
+    const { assert!(size_of::<T>() == 1) };
+    let old = bytes.cast::<u8>();
+    // SAFETY: the address the server knows was kept there; the new memory begins with what was behind that address, and
+    // has room for the bytes behind an aligned address of its own.
+    unsafe {
+        let memory = old.cast::<*mut u8>().sub(1).read();
+        let before = old.addr() - memory.addr();
+        let memory = ffi::repalloc_huge(memory.cast(), size + EXTRA).cast::<u8>();
+        let (moved, aligned) = (memory.add(before), align(memory));
+        if moved != aligned {
+            aligned.copy_from(moved, bytes.len());
+        }
         aligned.cast::<*mut u8>().sub(1).write(memory);
         aligned.cast()
     }
@@ -112,15 +139,6 @@ pub unsafe fn try_zeroed_values<T: Zeroed>(context: MemoryContext, count: usize)
         let array: *mut T = allocate_flagged(context, count, pg_sys::MCXT_ALLOC_ZERO | pg_sys::MCXT_ALLOC_NO_OOM);
         (!array.is_null()).then(|| core::slice::from_raw_parts_mut(array, count))
     }
-}
-
-/// A zeroed array in the current memory context, of a type that is not known to be [`Zeroed`].
-///
-/// # Safety
-/// All-zero bytes are a `T`, and the array is not used longer than the context lives. May raise when out of memory.
-pub unsafe fn zeroed_array<T>(count: usize) -> &'static mut [T] {
-    // SAFETY: new memory of the right size and alignment.
-    unsafe { core::slice::from_raw_parts_mut(allocate(pg_sys::CurrentMemoryContext, count, true), count) }
 }
 
 /// Frees what [`zeroed_values`] gave, or another array of [`allocate`].

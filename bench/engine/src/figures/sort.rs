@@ -1,10 +1,12 @@
 //! The sort of builds against the standard library's.
 
+use std::alloc::{Layout, alloc, dealloc};
 use std::hint::black_box;
+use std::mem::MaybeUninit;
 use std::time::Instant;
 
 use fpbtree_engine::format::Tid;
-use fpbtree_engine::sort::{Host, Radix, SLAB, Slab, Sorter, table_length};
+use fpbtree_engine::sort::{Host, Radix, RadixSort, SLAB};
 use fpbtree_lab::figure::{Axis, Claim, Figure, Outcome, Panel, Run, median};
 
 /// What is ours alone.
@@ -82,24 +84,41 @@ fn mix(number: u64) -> u64 {
     (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
-/// Hands out slabs of memory that others own, and that outlives all sorters.
-struct Lent<'s, L>(std::slice::IterMut<'s, Box<Slab<L>>>);
+/// Memory as Rust itself has it.
+#[derive(Clone, Copy)]
+struct Heap;
 
-impl<'s, L> Host<'s, L> for Lent<'s, L> {
-    fn slab(&mut self) -> &'s mut Slab<L> {
-        self.0.next().expect("as many slabs as a sorter's table has")
+/// What memory is aligned to.
+const LINE: usize = 64;
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, LINE).expect("a size of memory")
+}
+
+impl Host<'static> for Heap {
+    fn allocate(&self, size: usize) -> &'static mut [MaybeUninit<u8>] {
+        // SAFETY: a layout of some bytes; memory of as many, if there is any, is there until it is freed.
+        unsafe {
+            let memory = alloc(layout(size));
+            assert!(!memory.is_null(), "no memory for {size} bytes");
+            std::slice::from_raw_parts_mut(memory.cast(), size)
+        }
     }
 
-    fn check(&mut self) {}
+    unsafe fn grow(&self, _memory: *mut [MaybeUninit<u8>], _size: usize) -> &'static mut [MaybeUninit<u8>] {
+        unreachable!("a sort in memory knows how much it takes")
+    }
+
+    unsafe fn free(&self, memory: *mut [MaybeUninit<u8>]) {
+        // SAFETY: it was allocated above, as the caller says, with as many bytes.
+        unsafe { dealloc(memory.cast(), layout(memory.len())) };
+    }
+
+    fn check(&self) {}
 }
 
 fn of_width<L: Radix>(run: &mut Run, done: f64) -> Times {
     let rows = run.number("rows", 1_000_000, 10_000_000);
-    let length = table_length(rows.div_ceil(SLAB));
-    // Two more to sort in.
-    // SAFETY: all-zero bytes are a slab.
-    let slab = |_| unsafe { Box::<Slab<L>>::new_zeroed().assume_init() };
-    let mut slabs: Vec<_> = (0..length + 2).map(slab).collect();
     let mut kinds = 0.0;
     LANES.map(|(_, lane)| {
         run.done(done + 0.33 * kinds / LANES.len() as f64);
@@ -109,10 +128,10 @@ fn of_width<L: Radix>(run: &mut Run, done: f64) -> Times {
             (L::from_u128(lane(number, rows)), tid)
         };
         let entries: Vec<(L, Tid)> = (0..rows).map(entry).collect();
-        let mut table = Vec::new();
-        table.resize_with(length, || None);
-        let mut sorter = Sorter::new(Lent(slabs.iter_mut()), &mut table);
-        medians(if run.full() { 5 } else { 3 }, || round(&entries, &mut sorter))
+        let mut sort = RadixSort::new(Heap, rows.div_ceil(SLAB));
+        let times = medians(if run.full() { 5 } else { 3 }, || round(&entries, &mut sort));
+        sort.free();
+        times
     })
 }
 
@@ -123,7 +142,7 @@ fn medians(rounds: usize, mut round: impl FnMut() -> [f64; STEPS.len()]) -> [f64
     std::array::from_fn(|step| median(rounds.iter().map(|times| times[step]).collect()))
 }
 
-fn round<'s, L: Radix>(entries: &[(L, Tid)], sorter: &mut Sorter<'s, L, Lent<'s, L>>) -> [f64; STEPS.len()] {
+fn round<L: Radix>(entries: &[(L, Tid)], sort: &mut RadixSort<'static, L, Heap>) -> [f64; STEPS.len()] {
     let nanoseconds = |work: &mut dyn FnMut()| {
         let start = Instant::now();
         work();
@@ -131,9 +150,9 @@ fn round<'s, L: Radix>(entries: &[(L, Tid)], sorter: &mut Sorter<'s, L, Lent<'s,
     };
     let mut copy = entries.to_vec();
     [
-        nanoseconds(&mut || entries.iter().for_each(|&(lane, tid)| sorter.add(lane, tid))),
+        nanoseconds(&mut || entries.iter().for_each(|&(lane, tid)| sort.add(lane, tid))),
         nanoseconds(&mut || {
-            sorter.drain(&mut |some| {
+            sort.drain(&mut |some| {
                 black_box(some);
             });
         }),

@@ -4,33 +4,34 @@ use core::ffi::c_void;
 
 use fpbtree_engine::format::Tid;
 use fpbtree_engine::page::{Bytes, Entry};
+use fpbtree_engine::sort::{BytesSorter, Filed, LaneSorter, Sorter};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, IndexInfo, Relation, TableScanDesc};
 
-use crate::am::sort::{BytesSorter, Filed, Files, Sort, Sorter};
+use crate::am::sort::{Files, SortMemory};
 use crate::pg::relation;
 use crate::values::keys::Keyed;
 
 /// A key space whose entries a build can sort.
 pub(super) trait Sortable: Keyed + Filed {
     /// What sorts them.
-    type Sorter: Sort<Self>;
+    type Sorter: Sorter<Self, Host = SortMemory, Files = Files>;
 }
 
 impl Sortable for u32 {
-    type Sorter = Sorter<u32>;
+    type Sorter = LaneSorter<'static, u32, SortMemory, Files>;
 }
 
 impl Sortable for u64 {
-    type Sorter = Sorter<u64>;
+    type Sorter = LaneSorter<'static, u64, SortMemory, Files>;
 }
 
 impl Sortable for u128 {
-    type Sorter = Sorter<u128>;
+    type Sorter = LaneSorter<'static, u128, SortMemory, Files>;
 }
 
 impl Sortable for Bytes {
-    type Sorter = BytesSorter;
+    type Sorter = BytesSorter<'static, SortMemory, Files>;
 }
 
 /// What is built, and of what.
@@ -54,13 +55,16 @@ impl<K: Sortable> Collector<K> {
     /// `rel` is the open index; the current memory context outlives the collector. May raise.
     pub(super) unsafe fn new(rel: Relation, memory: usize, files: Files) -> Self {
         // SAFETY: `rel` is open, and the current memory context outlives the collector.
-        unsafe { Collector { columns: K::new_columns(rel), sorter: K::Sorter::new(memory, files) } }
+        unsafe {
+            let columns = K::new_columns(rel);
+            Collector { columns, sorter: K::Sorter::new(SortMemory::current(), files, memory) }
+        }
     }
 
     /// Collects the entries of a table, or of a share in a scan of it.
     ///
     /// # Safety
-    /// As `ambuild` is called; the constructor's memory context is current. May raise, and runs user code.
+    /// The relations are open, and what `share` says is this process's to scan. May raise, and runs user code.
     pub(super) unsafe fn scan(&mut self, target: BuildTarget, share: Option<TableScanDesc>, progress: bool) -> Scanned {
         let BuildTarget { heap, rel, info } = target;
         // SAFETY: the relations are open; the callback is given the collector it expects.

@@ -3,6 +3,7 @@
 
 use fpbtree_engine::format::{Block, META, PageBytes, ROOT};
 use fpbtree_engine::page::Entry;
+use fpbtree_engine::sort::Sorter;
 use fpbtree_engine::tree::load::Pages;
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
 use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation};
@@ -17,7 +18,7 @@ use self::pages::Buffered as WholeFile;
 use self::pages::NewFile;
 use self::progress::{PHASE_SCAN, REPORTED, report_loaded, report_phase, report_scanned};
 use self::team::Team;
-use crate::am::sort::{Files, Sort};
+use crate::am::sort::Files;
 use crate::am::unique::{Watch, refuse_build};
 use crate::pg::errors::Name;
 use crate::pg::options::OnUniqueIndex;
@@ -117,7 +118,7 @@ unsafe fn build<K: Sortable>(target: BuildTarget, index: Index) -> Scanned {
         let room = pg_sys::maintenance_work_mem as usize * 1024;
         report_phase(PHASE_SCAN);
         let team = Team::call(target, &index);
-        let mut collector = Collector::<K>::new(target.rel, room, Files::Own);
+        let mut collector = Collector::<K>::new(target.rel, room, Files::OWN);
         let scanned = match &team {
             Some(team) => team.work(target, room, &mut collector),
             None => collector.scan(target, None, true),

@@ -7,8 +7,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use fpbtree_engine::format::{Block, META, NO_BLOCK, PageBytes, ROOT};
 use fpbtree_engine::log::Ranges;
 use fpbtree_engine::page::{Entry, PageMut};
+use fpbtree_engine::sort::{Filed, RunFiles, Sorter};
 use fpbtree_engine::tree::load::{LeafWriter, Pages, PartPages};
-use pgrx::pg_sys::{self, BufFile, ForkNumber::MAIN_FORKNUM, Relation};
+use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, Relation};
 
 use super::collector::{BuildTarget, Collector, Sortable};
 use super::new_index::{meta, new_loader};
@@ -16,8 +17,7 @@ use super::pages::{AT_ONCE, Buffered, Piece, log, put_page, take_blocks};
 use super::progress::{REPORTED, report_loaded};
 use super::team::Team;
 use super::workplace::Workplace;
-use crate::am::sort::files::{self, Files, Shelf};
-use crate::am::sort::{Filed, Sort};
+use crate::am::sort::{Files, TempFile};
 use crate::am::unique::{Watch, refuse_build};
 use crate::pg::memory::{self, allocate, zeroed_values};
 use crate::pg::{errors, ffi, options, relation};
@@ -83,16 +83,17 @@ unsafe fn divide<K: Sortable>(
     // SAFETY: all have left their entries, and nobody looks at the parts yet.
     unsafe {
         let order = K::order(&collector.columns);
-        let files = Files::Left(work.side_shelf(BEGINNINGS));
+        let files = work.side_files(BEGINNINGS);
         let file = files.create(0);
         let mut begins = K::fresh();
         let mut parts = 1;
         collector.sorter.divide(most, (*target.info).ii_Unique, order, |entry| {
             K::set_to_key(&mut begins, entry, order).expect("an entry that was made here");
-            K::put(file, &K::downlink(&begins, first_leaf(parts)));
+            K::put(files, file, &K::downlink(&begins, first_leaf(parts)));
             parts += 1;
         });
-        files.leave(file);
+        files.finish(file);
+        files.close(file);
         parts
     }
 }
@@ -110,7 +111,7 @@ pub(super) unsafe fn help<K: Sortable>(work: &Workplace, target: BuildTarget, ro
     // SAFETY: the relations are open, and this worker has left its entries.
     unsafe {
         if work.is_divided() {
-            let mut collector = Collector::<K>::new(target.rel, room, Files::Own);
+            let mut collector = Collector::<K>::new(target.rel, room, Files::OWN);
             work.take_over::<K>(&mut collector.sorter);
             load_parts(work, target, &mut collector, false);
             collector.sorter.close();
@@ -156,14 +157,15 @@ impl PartOf<'_> {
         K::copy(to, K::last());
         // SAFETY: the file has a downlink for each part but the first.
         unsafe {
-            let (file, _) = self.work.side_shelf(BEGINNINGS).open(0);
-            let mut room = MaybeUninit::uninit();
+            let files = self.work.side_files(BEGINNINGS);
+            let (file, _) = files.open(0);
+            let mut record = K::RECORD;
             for number in 1..self.parts.min(self.number + 2) {
-                let begins = K::get(file, &mut room);
+                let begins = K::get(files, file, &mut record);
                 let end = if number <= self.number { &mut *from } else { &mut *to };
                 K::set_to_key(end, &begins, order).expect("a fence that was written");
             }
-            files::close(file);
+            files.close(file);
         }
     }
 
@@ -189,8 +191,7 @@ impl PartOf<'_> {
             let (mut from, mut to) = (K::fresh(), K::fresh());
             self.ends::<K>(&mut from, &mut to, order);
             let weight = sorter.part(&from, &to, order);
-            let notes = Files::Left(self.work.side_shelf(LEAVES));
-            let mut pages = PartWriter::new(rel, weight, notes.create(self.number));
+            let mut pages = PartWriter::new(rel, weight, self.work.side_files(LEAVES), self.number);
             let leaves = new_leaves::<K>(options::fillfactor(rel) as usize, &from, first_leaf(self.number));
             let mut watch = (*info).ii_Unique.then(Watch::<K>::new);
             let (mut repeats, mut loaded) = (false, 0u64);
@@ -199,7 +200,7 @@ impl PartOf<'_> {
                 if let Some(watch) = watch.as_mut().filter(|_| !entry.tid.dead())
                     && watch.repeats(rel, columns, entry)
                 {
-                    leave(self.work.side_shelf(REPEATED), self.number, entry);
+                    leave(self.work.side_files(REPEATED), self.number, entry);
                     repeats = true;
                     return false;
                 }
@@ -218,7 +219,7 @@ impl PartOf<'_> {
                 (*part).last = leaves.finish(geometry, order, (&to, right), &mut pages);
             }
             (*part).leaves = pages.leaves;
-            (*part).spare = pages.finish(notes);
+            (*part).spare = pages.finish();
             memory::free(&raw mut *leaves);
             repeats
         }
@@ -226,14 +227,11 @@ impl PartOf<'_> {
 }
 
 /// Leaves an entry in a file of its own.
-unsafe fn leave<K: Filed>(shelf: Shelf, number: usize, entry: &Entry<'_, K>) {
-    // SAFETY: nobody else writes to the file of that number.
-    unsafe {
-        let files = Files::Left(shelf);
-        let file = files.create(number);
-        K::put(file, entry);
-        files.leave(file);
-    }
+fn leave<K: Filed>(files: Files, number: usize, entry: &Entry<'_, K>) {
+    let file = files.create(number);
+    K::put(files, file, entry);
+    files.finish(file);
+    files.close(file);
 }
 
 /// What writes leaves, in the current memory context.
@@ -251,7 +249,8 @@ unsafe fn new_leaves<K: Sortable>(fill: usize, low: &K::OwnedKey, block: Block) 
 struct PartWriter {
     rel: Relation,
     /// Where leaves are noted.
-    notes: *mut BufFile,
+    files: Files,
+    notes: TempFile,
     /// What is loaded so far of which weight, and how many leaves there are.
     loaded: usize,
     weight: usize,
@@ -264,10 +263,12 @@ struct PartWriter {
 }
 
 impl PartWriter {
-    fn new(rel: Relation, weight: usize, notes: *mut BufFile) -> PartWriter {
+    /// Of a part with such a number and weight.
+    fn new(rel: Relation, weight: usize, files: Files, number: usize) -> PartWriter {
+        let notes = files.create(number);
         let nothing = Piece { next: 0, end: 0 };
         let (blocks, pieces) = (nothing, [nothing; PIECES]);
-        PartWriter { rel, notes, loaded: 0, weight, leaves: 0, blocks, pieces, count: 0 }
+        PartWriter { rel, files, notes, loaded: 0, weight, leaves: 0, blocks, pieces, count: 0 }
     }
 
     /// Logs the first pieces.
@@ -283,12 +284,11 @@ impl PartWriter {
     }
 
     /// Logs what is left. Returns blocks that are.
-    unsafe fn finish(mut self, files: Files) -> Piece {
+    unsafe fn finish(mut self) -> Piece {
         // SAFETY: all pages have been written, and all leaves noted.
-        unsafe {
-            self.log(self.count);
-            files.leave(self.notes);
-        }
+        unsafe { self.log(self.count) };
+        self.files.finish(self.notes);
+        self.files.close(self.notes);
         self.blocks
     }
 }
@@ -315,10 +315,8 @@ impl<K: Sortable> PartPages<K> for PartWriter {
 
     fn write(&mut self, block: Block, low: &K::OwnedKey, page: &PageBytes) {
         // SAFETY: the block was taken for this page.
-        unsafe {
-            put_page(self.rel, block, page);
-            K::put(self.notes, &K::downlink(low, block));
-        }
+        unsafe { put_page(self.rel, block, page) };
+        K::put(self.files, self.notes, &K::downlink(low, block));
         self.leaves += 1;
     }
 }
@@ -327,14 +325,15 @@ impl<K: Sortable> PartPages<K> for PartWriter {
 unsafe fn join<K: Sortable>(work: &Workplace, target: BuildTarget, Collector { columns, .. }: &Collector<K>) {
     let BuildTarget { heap, rel, .. } = target;
     let order = K::order(columns);
-    let mut room = MaybeUninit::uninit();
+    let mut record = K::RECORD;
     // SAFETY: the relations are open, and all have loaded their parts.
     unsafe {
         let index = &(*work.shared).index;
         let parts = core::slice::from_raw_parts(work.parts, (*work.shared).parts.load(Relaxed));
         if let Some(number) = parts.iter().position(|part| part.repeats) {
-            let (file, _) = work.side_shelf(REPEATED).open(number);
-            refuse_build::<K>(rel, heap, columns, &K::get(file, &mut room));
+            let files = work.side_files(REPEATED);
+            let (file, _) = files.open(number);
+            refuse_build::<K>(rel, heap, columns, &K::get(files, file, &mut record));
         }
         for (number, part) in parts[..parts.len() - 1].iter().enumerate() {
             set_left(rel, first_leaf(number + 1), part.last);
@@ -345,13 +344,14 @@ unsafe fn join<K: Sortable>(work: &Workplace, target: BuildTarget, Collector { c
         let mut writer = Upper { file: Buffered { rel, blocks: behind }, spare };
         let loader = new_loader::<K>(options::fillfactor(rel) as usize);
         for (number, part) in parts.iter().enumerate() {
-            let (file, _) = work.side_shelf(LEAVES).open(number);
+            let files = work.side_files(LEAVES);
+            let (file, _) = files.open(number);
             for _ in 0..part.leaves {
-                let leaf = K::get(file, &mut room);
+                let leaf = K::get(files, file, &mut record);
                 loader.add_leaf(&index.geometry, order, &leaf, behind, &mut writer);
                 errors::check_for_interrupts();
             }
-            files::close(file);
+            files.close(file);
         }
         loader.finish(&index.geometry, order, &mut writer);
         memory::free(&raw mut *loader);

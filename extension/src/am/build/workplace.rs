@@ -6,12 +6,13 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use fpbtree_engine::format::Block;
+use fpbtree_engine::sort::Sorter;
 use pgrx::pg_sys::{self, BufferUsage, ConditionVariable, Oid, ParallelTableScanDesc, SharedFileSet, WalUsage};
 
 use super::collector::{BuildTarget, Collector, Scanned, Sortable};
 use super::pages::Piece;
 use super::progress::{PHASE_SORT, report_phase};
-use crate::am::sort::{Files, Shelf, Sort};
+use crate::am::sort::Files;
 use crate::pg::ffi;
 use crate::storage::index::Index;
 
@@ -101,16 +102,15 @@ impl Workplace {
     }
 
     /// Where a participant leaves its runs.
-    pub(super) unsafe fn shelf(&self, participant: usize) -> Shelf {
+    unsafe fn files_of(&self, participant: usize) -> Files {
         // SAFETY: the shared memory is there as long as anybody takes part.
-        let set = unsafe { &raw mut (*(*self.shared).files.get()).fs };
-        Shelf { set, number: participant }
+        unsafe { Files::left(&raw mut (*(*self.shared).files.get()).fs, participant) }
     }
 
     /// Where something is left that is no participant's runs.
-    pub(super) unsafe fn side_shelf(&self, number: usize) -> Shelf {
+    pub(super) unsafe fn side_files(&self, number: usize) -> Files {
         // SAFETY: the shared memory is there as long as anybody takes part.
-        unsafe { self.shelf((*self.shared).participants + number) }
+        unsafe { self.files_of((*self.shared).participants + number) }
     }
 
     /// Takes part: scans, sorts, and leaves the entries to the leader.
@@ -124,8 +124,7 @@ impl Workplace {
         // SAFETY: the relations are open; the share is this participant's until it says that it is done. The collector
         // lives in this frame and owns no destructor.
         unsafe {
-            let files = Files::Left(self.shelf(participant));
-            let mut collector = Collector::<K>::new(target.rel, room, files);
+            let mut collector = Collector::<K>::new(target.rel, room, self.files_of(participant));
             let scan = ffi::table_beginscan_parallel(target.heap, self.scan);
             let scanned = collector.scan(target, Some(scan), progress);
             if progress {
@@ -145,7 +144,7 @@ impl Workplace {
         unsafe {
             for participant in 0..(*self.shared).participants {
                 let runs = (*self.shares.add(participant)).runs;
-                sorter.take_over(self.shelf(participant), runs);
+                sorter.take_over(self.files_of(participant), runs);
             }
         }
     }
