@@ -14,7 +14,7 @@ use fpbtree_engine::store::memory::{Form, MemoryStore};
 use fpbtree_engine::tree::{DeadTids, InsertOptions, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,17 +22,17 @@ use std::time::{Duration, Instant};
 /// What a tree held at a log position, between two operations.
 struct Moment {
     lsn: u64,
-    rows: BTreeMap<Place, Row>,
+    rows: BTreeSet<Row>,
 }
 
 /// Insertions and removals, and what the tree held between them.
 fn history(random: &mut StdRng, taste: Taste, operations: u64) -> (BytesBed, Vec<Moment>) {
     let carries = taste.shape.has_payload();
     let mut bed = BytesBed::with(taste, small(carries), |pages| MemoryStore::logging(pages, 900));
-    let mut moments = vec![Moment { lsn: 0, rows: BTreeMap::new() }];
+    let mut moments = vec![Moment { lsn: 0, rows: BTreeSet::new() }];
     for number in 0..operations {
         if random.random_ratio(1, 25) {
-            let rows: Vec<Tid> = bed.model.values().map(|row| row.tid).collect();
+            let rows: Vec<Tid> = bed.model.iter().map(|row| row.tid).collect();
             let from = random.random_range(0..=rows.len());
             let doomed = &rows[from..(from + random.random_range(0..60)).min(rows.len())];
             bed.vacuum(|tid| doomed.contains(&tid.position()));
@@ -69,16 +69,15 @@ fn crashes_lose_nothing() {
                 for block in 0..store.block_count() {
                     assert!(store.copy(block) == newest.copy(block), "block {block} at {lsn}, redone in {form:?} form");
                 }
-                let mut recovered =
-                    BytesBed { store, meta: bed.meta, taste: bed.taste.clone(), model: BTreeMap::new() };
+                let mut recovered = BytesBed::of(bed.taste.clone(), store, BTreeSet::new());
                 assert_eq!(problems(recovered.tree()), Vec::<String>::new());
                 let found = rows(recovered.tree(), &bed.taste.shape);
-                for row in before.values().chain(after.values()).filter(|row| found.iter().any(|f| f.2 == row.tid)) {
-                    recovered.model.insert(row.place(&bed.taste.columns), row.clone());
+                for row in before.iter().chain(after).filter(|row| found.iter().any(|f| f.2 == row.tid)) {
+                    recovered.model.insert(row.clone());
                 }
                 assert_eq!(found.len(), recovered.model.len(), "the tree holds something else");
-                let lasting = before.keys().filter(|place| after.contains_key(*place));
-                assert!(lasting.into_iter().all(|place| recovered.model.contains_key(place)), "a row is lost");
+                let lasting = before.intersection(after);
+                assert!(lasting.into_iter().all(|row| recovered.model.contains(row)), "a row is lost");
                 if lsn % 20 == 0 {
                     live_on(&mut random, recovered);
                 }
@@ -107,7 +106,7 @@ fn live_on(random: &mut StdRng, mut bed: BytesBed) {
     bed.vacuum(|tid| tid.offset().is_multiple_of(2));
     assert_eq!(problems(bed.tree()), Vec::<String>::new());
     let found = rows(bed.tree(), &bed.taste.shape);
-    assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tid)));
+    assert!(found.iter().map(|row| row.2).eq(bed.model.iter().map(|row| row.tid)));
     assert!(bed.store.is_quiet());
 }
 
@@ -342,7 +341,7 @@ fn many_threads() {
 /// Says how many pages were deleted.
 fn together(bed: &mut BytesBed, time: Duration) -> usize {
     let (stop, scans, deleted) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-    let lasting: Vec<Tid> = bed.model.values().map(|row| row.tid).collect();
+    let lasting: Vec<Tid> = bed.model.iter().map(|row| row.tid).collect();
     let written: Vec<Row> = thread::scope(|scope| {
         let (shared, stop, scans, deleted, lasting) = (&*bed, &stop, &scans, &deleted, &lasting);
         let writers: Vec<_> = (0..2).map(|id| scope.spawn(move || write(shared, id, stop))).collect();
@@ -367,16 +366,14 @@ fn together(bed: &mut BytesBed, time: Duration) -> usize {
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     });
     assert!(scans.into_inner() > 2, "hardly any scan came to its end");
-    for row in written {
-        bed.model.insert(row.place(&bed.taste.columns), row);
-    }
-    bed.model.retain(|_, row| !is_doomed(row.tid));
+    bed.model.extend(written);
+    bed.model.retain(|row| !is_doomed(row.tid));
     bed.tree()
         .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_doomed, &mut |_, _, _| {}, &mut |_| {})
         .unwrap();
     assert_eq!(problems(bed.tree()), Vec::<String>::new());
     let found = rows(bed.tree(), &bed.taste.shape);
-    assert!(found.iter().map(|row| row.2).eq(bed.model.values().map(|row| row.tid)), "the tree holds something else");
+    assert!(found.iter().map(|row| row.2).eq(bed.model.iter().map(|row| row.tid)), "the tree holds something else");
     assert!(bed.store.is_quiet());
     deleted.into_inner()
 }

@@ -182,7 +182,7 @@ fn together<L: Lane + Send + Sync>(spread: u128, time: Duration) {
     assert!(deleted.into_inner() > 20, "hardly any page was deleted");
     let mut model = lasting;
     model.extend(&written);
-    let mut bed = Bed { store, meta, model };
+    let mut bed = Bed::on(meta, store, model);
     bed.vacuum_at_last(|tid| tid.block() & DOOMED != 0);
 }
 

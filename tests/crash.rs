@@ -89,13 +89,13 @@ fn crashes<L: Lane>(hints: bool) {
                     assert!(store.copy(block) == newest.copy(block), "block {block} at {lsn}, redone in {form:?} form");
                 }
             }
-            let mut recovered = Bed { store, meta: bed.meta, model: BTreeSet::new() };
+            let mut recovered = Bed::on(bed.meta, store, BTreeSet::new());
             check(&mut recovered, before, after);
             let cut_off = incomplete_pages(&recovered);
             incomplete += cut_off.len();
             if !cut_off.is_empty() {
                 let store = bed.store.crash(&mut |versions| versions - 1, lsn, form);
-                let mut shortened = Bed { store, meta: bed.meta, model: BTreeSet::new() };
+                let mut shortened = Bed::on(bed.meta, store, BTreeSet::new());
                 shortened.cut_off();
                 check(&mut shortened, before, after);
             }

@@ -8,8 +8,8 @@ use common::*;
 use fpbtree_engine::format::{
     Block, Error, Geometry, Key, Lane, META_LEVEL, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid,
 };
-use fpbtree_engine::page::{Bytes, Entry, Meta, Page};
-use fpbtree_engine::scan::{Cursor, Direction, Matches, Range, Scannable, Wanted};
+use fpbtree_engine::page::{Entry, Keys, Meta, Page};
+use fpbtree_engine::scan::{Cursor, Direction, Matches};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::check::BlockSet;
@@ -18,104 +18,32 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A key space whose trees can be made and read here.
-trait Space: Scannable {
-    /// What comparing keys takes.
-    type Columns;
-
-    fn order(columns: &Self::Columns) -> Self::Order<'_>;
-    /// A match's key; `None` if it is damaged.
-    fn key_of_match(matches: &Matches<Self>, at: usize, columns: &Self::Columns) -> Option<Self::OwnedKey>;
-}
-
-macro_rules! exact_space {
-    ($($lane:ty),*) => {$(
-        impl Space for $lane {
-            type Columns = ();
-
-            fn order(_columns: &()) {}
-
-            fn key_of_match(matches: &Matches<$lane>, at: usize, _columns: &()) -> Option<Self::OwnedKey> {
-                Some(matches.entry(at).key())
-            }
-        }
-    )*};
-}
-
-exact_space!(u32, u64, u128);
-
-impl Space for Bytes {
-    type Columns = Taste;
-
-    fn order(taste: &Taste) -> Self::Order<'_> {
-        taste.order()
-    }
-
-    fn key_of_match(matches: &Matches<Bytes>, at: usize, taste: &Taste) -> Option<Self::OwnedKey> {
-        kept(&matches.entry(at)?, taste)
-    }
-}
-
-fn kept<K: Space>(entry: &Entry<'_, K>, columns: &K::Columns) -> Option<K::OwnedKey> {
-    let mut kept = K::FIRST;
-    K::set_to_key(&mut kept, entry, K::order(columns))?;
-    Some(kept)
-}
-
-/// Everything from one place to before another, keys and all.
-struct Between<K: Space>([K::OwnedKey; 2]);
-
-impl<K: Space> Wanted<K> for Between<K> {
-    fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
-        let [low, high] = &self.0;
-        K::copy(&mut out.first, if K::same(place, K::first()) { low } else { place });
-        K::copy(&mut out.after, high);
-        !K::same(place, high) && !K::same(place, K::last())
-    }
-
-    fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
-        let [low, high] = &self.0;
-        K::copy(&mut out.first, low);
-        K::copy(&mut out.after, if K::same(place, K::last()) { high } else { place });
-        !K::same(place, low) && !K::same(place, K::first())
-    }
-
-    fn is_one_range(&self) -> bool {
-        true
-    }
-
-    fn null_rank(&self) -> bool {
-        true
-    }
-
-    fn wants_keys(&self) -> bool {
-        true
-    }
-}
+type OwnedKey<M> = <<M as KeyMaker>::Keys as Keys>::OwnedKey;
 
 /// A sound tree, what it holds, what it was before, and another one like it.
-struct Sound<K: Space> {
+struct Sound<M: KeyMaker> {
     name: &'static str,
     meta: Meta,
     pages: Vec<PageBytes>,
     /// The same tree, some insertions and removals earlier.
     earlier: Vec<PageBytes>,
-    keys: Vec<K::OwnedKey>,
+    keys: Vec<OwnedKey<M>>,
     tids: Vec<Tid>,
-    columns: K::Columns,
+    taste: M,
 }
 
 fn pages_of(store: &MemoryStore) -> Vec<PageBytes> {
     (0..store.block_count()).map(|block| store.copy(block)).collect()
 }
 
-impl<K: Space> Sound<K> {
-    fn new(name: &'static str, meta: Meta, [earlier, pages]: [Vec<PageBytes>; 2], columns: K::Columns) -> Self {
-        let mut sound = Sound { name, meta, pages, earlier, keys: Vec::new(), tids: Vec::new(), columns };
+impl<M: KeyMaker> Sound<M> {
+    fn new(name: &'static str, [earlier, pages]: [Vec<PageBytes>; 2], taste: M) -> Self {
+        let mut sound = Sound { name, meta: taste.meta(), pages, earlier, keys: Vec::new(), tids: Vec::new(), taste };
         let store = sound.store();
         let mut found = Vec::new();
-        let answer =
-            sound.read(&store, [K::FIRST, K::LAST], Direction::Forward, &mut |kept, tid| found.push((*kept, tid)));
+        let answer = sound.read(&store, [M::Keys::FIRST, M::Keys::LAST], Direction::Forward, &mut |kept, tid| {
+            found.push((*kept, tid))
+        });
         assert_eq!(answer, Ok(()));
         (sound.keys, sound.tids) = found.into_iter().unzip();
         sound
@@ -125,28 +53,28 @@ impl<K: Space> Sound<K> {
         MemoryStore::unchecked(&self.pages, self.pages.len() + 20)
     }
 
-    fn tree<'t>(&'t self, store: &'t MemoryStore) -> Tree<'t, MemoryStore, K> {
-        Tree::ordered(store, &self.meta.geometry, K::order(&self.columns))
+    fn tree<'t>(&'t self, store: &'t MemoryStore) -> Tree<'t, MemoryStore, M::Keys> {
+        Tree::ordered(store, &self.meta.geometry, self.taste.order())
     }
 
     /// Tells of every match in a range.
     fn read(
         &self,
         store: &MemoryStore,
-        range: [K::OwnedKey; 2],
+        range: [OwnedKey<M>; 2],
         direction: Direction,
-        each: &mut dyn FnMut(&K::OwnedKey, Tid),
+        each: &mut dyn FnMut(&OwnedKey<M>, Tid),
     ) -> Result<(), Error> {
-        let (mut cursor, mut matches) = (Cursor::<K>::new(direction), Box::new(Matches::new()));
-        let (wanted, mut pages) = (Between::<K>(range), 0);
-        while let Some(pin) = cursor.read_page(self.tree(store), &wanted, false, &mut matches)? {
-            pin.unpin(store);
+        let (mut cursor, mut matches) = (Cursor::<M::Keys>::new(direction), Box::new(Matches::new()));
+        let (wanted, mut pages) = (Between::<M::Keys>::new(range), 0);
+        while read_on(self.tree(store), &mut cursor, &wanted, false, &mut matches)?.is_some() {
             pages += 1;
             assert!(pages < 2000, "a scan of a small tree goes on for ever");
             for at in 0..matches.len() {
                 // The server refuses a key that makes no sense when it makes a row of it.
                 let broken = Error::Corrupt { block: NO_BLOCK, what: "key" };
-                each(&K::key_of_match(&matches, at, &self.columns).ok_or(broken)?, matches.tid(at));
+                let place = M::matched(&matches, at).and_then(|entry| self.taste.place(&entry));
+                each(&place.ok_or(broken)?, matches.tid(at));
             }
         }
         Ok(())
@@ -154,15 +82,15 @@ impl<K: Space> Sound<K> {
 
     /// Whether a read of the entries from one number to another is right, if it does not fail.
     fn is_right(&self, store: &MemoryStore, [from, to]: [usize; 2], direction: Direction) -> Result<bool, Error> {
-        let place = |at: usize| self.keys.get(at).copied().unwrap_or(K::LAST);
-        let low = if from == 0 { K::FIRST } else { place(from) };
+        let place = |at: usize| self.keys.get(at).copied().unwrap_or(M::Keys::LAST);
+        let low = if from == 0 { M::Keys::FIRST } else { place(from) };
         let mut expected: Vec<usize> = (from..to).collect();
         if direction == Direction::Backward {
             expected.reverse();
         }
         let (mut expected, mut right) = (expected.into_iter(), true);
         self.read(store, [low, place(to)], direction, &mut |kept, tid| {
-            let same = |at: usize| self.tids[at].position() == tid.position() && K::same(&self.keys[at], kept);
+            let same = |at: usize| self.tids[at].position() == tid.position() && M::Keys::same(&self.keys[at], kept);
             right &= expected.next().is_some_and(same);
         })?;
         Ok(right && expected.next().is_none())
@@ -175,7 +103,7 @@ impl<K: Space> Sound<K> {
     /// The entries whose reading is most likely to come by a page: some of its own as it was.
     fn some_of(&self, block: Block, random: &mut StdRng) -> Vec<usize> {
         let bytes = self.pages[block as usize];
-        let Ok(page) = Page::<K>::open(&bytes, &self.meta.geometry, block) else { return Vec::new() };
+        let Ok(page) = Page::<M::Keys>::open(&bytes, &self.meta.geometry, block) else { return Vec::new() };
         if page.level() > 0 || page.entries() == 0 {
             return Vec::new();
         }
@@ -202,7 +130,13 @@ struct Tally {
 type Tallies = BTreeMap<(&'static str, &'static str), Tally>;
 
 /// Uses a damaged tree in every way.
-fn try_it<K: Space>(sound: &Sound<K>, store: &mut MemoryStore, block: Block, random: &mut StdRng, tally: &mut Tally) {
+fn try_it<M: KeyMaker>(
+    sound: &Sound<M>,
+    store: &mut MemoryStore,
+    block: Block,
+    random: &mut StdRng,
+    tally: &mut Tally,
+) {
     // What a tree with another page damaged has said is none of this one's.
     store.forget_leaves();
     let last = sound.keys.len();
@@ -245,10 +179,10 @@ fn try_it<K: Space>(sound: &Sound<K>, store: &mut MemoryStore, block: Block, ran
     // An entry that could be inserted can be found.
     let (at, row) = (random.random_range(0..last), (1 << 20) + random.random_range(0..1000u32));
     let tid = Tid::new(sound.tids[at].rank(), row, 1, false);
-    let entry = Entry { tid, ..K::downlink(&sound.keys[at], NO_BLOCK) };
+    let entry = Entry { tid, ..M::Keys::downlink(&sound.keys[at], NO_BLOCK) };
     match sound.tree(store).insert_entry(&entry, InsertOptions::filling(90)) {
         Ok(()) => {
-            let range = [kept(&entry, &sound.columns).expect("a sound key"), K::LAST];
+            let range = [sound.taste.place(&entry).expect("a sound key"), M::Keys::LAST];
             let mut first = None;
             match sound.read(store, range, Direction::Forward, &mut |_, tid| {
                 first.get_or_insert(tid);
@@ -267,7 +201,7 @@ fn try_it<K: Space>(sound: &Sound<K>, store: &mut MemoryStore, block: Block, ran
 }
 
 /// Whether the check finds nothing.
-fn is_quiet<K: Space>(sound: &Sound<K>, store: &mut MemoryStore) -> bool {
+fn is_quiet<M: KeyMaker>(sound: &Sound<M>, store: &mut MemoryStore) -> bool {
     let mut words = vec![0; BlockSet::words(store.block_count())];
     let (mut quiet, mut entries) = (true, 0);
     let checked = sound.tree(store).verify(None, &mut BlockSet::new(&mut words), &mut |_, _, _| quiet = false).is_ok();
@@ -279,7 +213,7 @@ fn is_quiet<K: Space>(sound: &Sound<K>, store: &mut MemoryStore) -> bool {
 }
 
 /// What a byte of a sound page is part of.
-fn part<K: Space>(sound: &Sound<K>, block: Block, at: usize) -> &'static str {
+fn part<M: KeyMaker>(sound: &Sound<M>, block: Block, at: usize) -> &'static str {
     let bytes = &sound.pages[block as usize];
     let level = bytes[36];
     let geometry = &sound.meta.geometry;
@@ -302,9 +236,9 @@ fn part<K: Space>(sound: &Sound<K>, block: Block, at: usize) -> &'static str {
     }
 }
 
-fn is_fence_cell<K: Space>(sound: &Sound<K>, block: Block, at: usize) -> bool {
+fn is_fence_cell<M: KeyMaker>(sound: &Sound<M>, block: Block, at: usize) -> bool {
     let bytes = &sound.pages[block as usize];
-    if !sound.meta.shape.lane_kind().is_prefix() || Page::<K>::open(bytes, &sound.meta.geometry, block).is_err() {
+    if !sound.meta.shape.lane_kind().is_prefix() || Page::<M::Keys>::open(bytes, &sound.meta.geometry, block).is_err() {
         return false;
     }
     // They are the first cells made: the page's last ones, low before high.
@@ -314,7 +248,7 @@ fn is_fence_cell<K: Space>(sound: &Sound<K>, block: Block, at: usize) -> bool {
 }
 
 /// Damages single bytes of every page.
-fn bytes_of_pages<K: Space>(sound: &Sound<K>, stride: usize, tallies: &mut Tallies) {
+fn bytes_of_pages<M: KeyMaker>(sound: &Sound<M>, stride: usize, tallies: &mut Tallies) {
     let mut random = StdRng::seed_from_u64(17);
     for block in 1..sound.pages.len() as Block {
         let front = sound.meta.geometry.front(sound.pages[block as usize][36]);
@@ -337,7 +271,7 @@ fn bytes_of_pages<K: Space>(sound: &Sound<K>, stride: usize, tallies: &mut Talli
 }
 
 /// Puts other pages where sound ones were.
-fn whole_pages<K: Space>(sound: &Sound<K>, other: &[PageBytes], tallies: &mut Tallies) {
+fn whole_pages<M: KeyMaker>(sound: &Sound<M>, other: &[PageBytes], tallies: &mut Tallies) {
     let mut random = StdRng::seed_from_u64(18);
     let mut attempt = |name: &'static str, block: usize, page: &PageBytes| {
         if *page == sound.pages[block] {
@@ -385,13 +319,13 @@ fn whole_pages<K: Space>(sound: &Sound<K>, other: &[PageBytes], tallies: &mut Ta
 }
 
 /// A tree loaded in bulk, then inserted into and vacuumed.
-fn exact_tree<L: Space<Columns = ()> + Lane>(name: &'static str, geometry: Geometry, rows: u64, each: u64) -> Sound<L> {
+fn exact_tree<L: Lane>(name: &'static str, geometry: Geometry, rows: u64, each: u64) -> Sound<Lanes<L>> {
     let meta = exact(one_column::<L>(), geometry);
     let spread = L::MAX.to_u128() / u128::from(rows);
     let loaded: Vec<_> = (0..rows).map(|at| key::<L>(u128::from(at / each * each) * spread, at)).collect();
     let pages = load::<L>(&meta, 80, loaded.iter().copied());
     let model = loaded.iter().map(|&(lane, tid)| Key::new(lane, tid)).collect();
-    let mut bed = Bed::<L> { store: MemoryStore::new(&pages, pages.len() + 200), meta, model };
+    let mut bed = Bed::<L>::on(meta, MemoryStore::new(&pages, pages.len() + 200), model);
     let mut random = StdRng::seed_from_u64(3);
     let mut age = |bed: &mut Bed<L>, count: u64| {
         for _ in 0..count {
@@ -404,10 +338,10 @@ fn exact_tree<L: Space<Columns = ()> + Lane>(name: &'static str, geometry: Geome
     let earlier = pages_of(&bed.store);
     age(&mut bed, rows / 6);
     bed.check();
-    Sound::new(name, meta, [earlier, pages_of(&bed.store)], ())
+    Sound::new(name, [earlier, pages_of(&bed.store)], bed.taste)
 }
 
-fn bytes_tree(name: &'static str, taste: Taste, is_small: bool, count: u64) -> Sound<Bytes> {
+fn bytes_tree(name: &'static str, taste: Taste, is_small: bool, count: u64) -> Sound<Taste> {
     let mut random = StdRng::seed_from_u64(4);
     let carries = taste.shape.has_payload();
     let geometry = if is_small { small_bytes(carries) } else { common::bytes::normal(carries) };
@@ -424,7 +358,7 @@ fn bytes_tree(name: &'static str, taste: Taste, is_small: bool, count: u64) -> S
     let earlier = pages_of(&bed.store);
     age(&mut bed, 200_000);
     bed.check();
-    Sound::new(name, bed.meta, [earlier, pages_of(&bed.store)], bed.taste)
+    Sound::new(name, [earlier, pages_of(&bed.store)], bed.taste)
 }
 
 /// The same pages, of an index that was built at another time.
@@ -437,7 +371,7 @@ fn rebuilt(pages: &[PageBytes]) -> Vec<PageBytes> {
     pages
 }
 
-fn run<K: Space>(sound: &Sound<K>, stride: usize) {
+fn run<M: KeyMaker>(sound: &Sound<M>, stride: usize) {
     let mut tallies = Tallies::new();
     let store = sound.store();
     let last = sound.keys.len();

@@ -3,226 +3,34 @@
 
 mod common;
 
-use common::bytes::{Row, SMALL_KEY, TINY_KEY, Taste, in_one_piece, sort_of};
+use common::bytes::{SMALL_KEY, TINY_KEY, Taste};
 use common::*;
 use fpbtree_engine::cache::descents::Marks;
-use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PageBytes, Result, Tid};
-use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
-use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
+use fpbtree_engine::format::{Block, Geometry, PageBytes, Result, Tid};
+use fpbtree_engine::keys::bytes::MOST_KEY;
+use fpbtree_engine::keys::digits::{DigitKind, ValueLength};
 use fpbtree_engine::log::{Change, Horizon};
-use fpbtree_engine::page::{Bytes, Entry, KeySpace, Keys as _, Meta, Page};
-use fpbtree_engine::scan::{Cursor, Direction, Matches, Scannable, Selection, Wanted};
+use fpbtree_engine::page::{Keys, Page};
+use fpbtree_engine::scan::{Cursor, Direction, Matches, Wanted};
 use fpbtree_engine::store::memory::{FrameId, MemoryStore};
 use fpbtree_engine::store::{
-    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Store,
-    Suspect, Writable,
+    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Store, Suspect,
+    Writable,
 };
-use fpbtree_engine::tree::{DeadTids, InsertOptions, Seek, Tree, Verdict};
+use fpbtree_engine::tree::{DeadTids, InsertOptions, Tree, Verdict};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::marker::PhantomData;
 use std::ops::AddAssign;
 
 /// Rows in these heap blocks come and go.
 const PASSING: u32 = 1 << 30;
 
-/// A key space, and the rows of it that a test plays with.
-trait Case: Sized {
-    /// How many rows are there all the time.
-    const LASTING: u64;
-    type Keys: Scannable;
-    type Row: Clone + Debug;
-    /// What orders rows. Rows with equal ranks have equal keys.
-    type Rank: Ord;
-    /// All that is stored of a row.
-    type Image: PartialEq + Debug;
-
-    fn meta(&self) -> Meta;
-    fn order(&self) -> <Self::Keys as fpbtree_engine::page::Keys>::Order<'_>;
-    /// A row with some key, and the heap TID that goes with this number.
-    fn row(&self, random: &mut StdRng, number: u64) -> Self::Row;
-    fn rank(&self, row: &Self::Row) -> Self::Rank;
-    fn entry(row: &Self::Row) -> Entry<'_, Self::Keys>;
-    /// The places before and behind all rows with the key of this one.
-    fn around(&self, row: &Self::Row) -> [<Self::Keys as fpbtree_engine::page::Keys>::OwnedKey; 2];
-    fn image(&self, entry: &Entry<'_, Self::Keys>) -> Self::Image;
-    fn matched(&self, matches: &Matches<Self::Keys>) -> Vec<Self::Image>;
-    fn load<'r>(&self, rows: impl Iterator<Item = &'r Self::Row>) -> Vec<PageBytes>
-    where
-        Self: 'r;
-    fn problems(&self, tree: Tree<'_, MemoryStore, Self::Keys>) -> Vec<String>;
-    /// [Walks](walk) through some of the rows.
-    fn scan(busy: &Busy<Self>);
-
-    fn place(&self, row: &Self::Row) -> Place<Self> {
-        (self.rank(row), Self::entry(row).tid.position())
-    }
-}
-
-/// What no two rows share.
-type Place<C> = (<C as Case>::Rank, Tid);
-
-/// Lanes of which there are so many.
-struct Exact<L>(u128, PhantomData<L>);
-
-fn exact_lanes<L: Lane>(spread: u128) -> Exact<L> {
-    Exact(spread, PhantomData)
-}
-
-impl<L: Lane> Case for Exact<L> {
-    const LASTING: u64 = 150;
-    type Keys = L;
-    type Row = Key<L>;
-    type Rank = L;
-    type Image = Key<L>;
-
-    fn meta(&self) -> Meta {
-        exact(one_column::<L>(), small::<L>())
-    }
-
-    fn order(&self) {}
-
-    fn row(&self, random: &mut StdRng, number: u64) -> Key<L> {
-        let (lane, tid) = key(random.random_range(0..self.0) * (L::MAX.to_u128() / self.0), number);
-        Key::new(lane, tid)
-    }
-
-    fn rank(&self, row: &Key<L>) -> L {
-        row.lane
-    }
-
-    fn entry(row: &Key<L>) -> Entry<'_, L> {
-        Entry { key: row.lane, tid: row.tid, child: NO_BLOCK }
-    }
-
-    fn around(&self, row: &Key<L>) -> [Key<L>; 2] {
-        [Tid::first(false), Tid::last(false)].map(|tid| Key { tid, ..*row })
-    }
-
-    fn image(&self, entry: &Entry<'_, L>) -> Key<L> {
-        entry.key()
-    }
-
-    fn matched(&self, matches: &Matches<L>) -> Vec<Key<L>> {
-        keys(matches).collect()
-    }
-
-    fn load<'r>(&self, rows: impl Iterator<Item = &'r Key<L>>) -> Vec<PageBytes> {
-        load(&self.meta(), 80, rows.map(|row| (row.lane, row.tid)))
-    }
-
-    fn problems(&self, tree: Tree<'_, MemoryStore, L>) -> Vec<String> {
-        problems(tree, &shape_of(&self.meta()))
-    }
-
-    fn scan(busy: &Busy<Self>) {
-        let shape = shape_of(&busy.case.meta());
-        let mut selection = Selection::new(&shape);
-        if busy.roll(2) == 0 {
-            return walk(busy, &selection, |_| true);
-        }
-        let lane = || busy.lasting[busy.roll(busy.lasting.len() as u32) as usize].lane;
-        let (a, b) = (lane(), lane());
-        let (low, high) = (a.min(b), a.max(b));
-        selection.between(0, low.to_u128(), high.to_u128());
-        walk(busy, &selection, |row| (low..=high).contains(&row.lane));
-    }
-}
-
-/// Byte strings.
-struct Strings {
-    taste: Taste,
-    geometry: Geometry,
-}
-
-impl Strings {
-    fn of_taste(taste: Taste) -> Self {
-        let geometry = bytes::for_keys(taste.most, taste.shape.has_payload());
-        Strings { taste, geometry }
-    }
-
-    fn new(kinds: &[DigitKind], most: usize, flavour: u32, spread: u32) -> Self {
-        let column = |kind: &DigitKind| DigitShape { kind: *kind, descending: false, nulls_first: false };
-        Self::of_taste(Taste::new(kinds.iter().map(column).collect(), 0, most, &[flavour], spread))
-    }
-
-    fn repeating(self, random: &mut StdRng) -> Self {
-        Strings { taste: self.taste.repeating(random), ..self }
-    }
-}
-
-impl Case for Strings {
-    /// Pages hold more of these, but those that hold any are not deleted.
-    const LASTING: u64 = 40;
-    type Keys = Bytes;
-    type Row = Row;
-    type Rank = Vec<bytes::Sort>;
-    type Image = (Vec<u8>, Vec<u8>, Tid);
-
-    fn meta(&self) -> Meta {
-        self.taste.meta(self.geometry)
-    }
-
-    fn order(&self) -> <Bytes as fpbtree_engine::page::Keys>::Order<'_> {
-        self.taste.order()
-    }
-
-    fn row(&self, random: &mut StdRng, number: u64) -> Row {
-        self.taste.random_row(random, number)
-    }
-
-    fn rank(&self, row: &Row) -> Vec<bytes::Sort> {
-        row.values.iter().zip(&self.taste.columns.0).map(|(value, digit)| sort_of(*digit, value)).collect()
-    }
-
-    fn entry(row: &Row) -> Entry<'_, Bytes> {
-        row.entry()
-    }
-
-    fn around(&self, row: &Row) -> [OwnedKey; 2] {
-        [false, true].map(|above| {
-            let mut kept = OwnedKey::new();
-            kept.set_to_place(&self.taste.shape, &row.digits, above);
-            kept
-        })
-    }
-
-    fn image(&self, entry: &Entry<'_, Bytes>) -> Self::Image {
-        in_one_piece(entry, &self.taste.shape)
-    }
-
-    fn matched(&self, matches: &Matches<Bytes>) -> Vec<Self::Image> {
-        (0..matches.len()).map(|at| self.image(&matches.entry(at).expect("keys were wanted"))).collect()
-    }
-
-    fn load<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Vec<PageBytes> {
-        self.taste.load(&self.meta(), 80, rows)
-    }
-
-    fn problems(&self, tree: Tree<'_, MemoryStore, Bytes>) -> Vec<String> {
-        bytes::problems(tree)
-    }
-
-    fn scan(busy: &Busy<Self>) {
-        let taste = &busy.case.taste;
-        let mut wishes = taste.wishes(&mut busy.random.borrow_mut(), &busy.lasting);
-        if busy.roll(2) == 0 {
-            wishes.fill(None);
-        }
-        taste.with_selection(&wishes, |selection| {
-            let mut selection = *selection;
-            selection.set_wants_keys(true);
-            walk(busy, &selection, |row| taste.holds(&wishes, row));
-        });
-    }
-}
-
 /// A store where others are at work.
-struct Busy<C: Case> {
+struct Busy<C: KeyMaker> {
     case: C,
     /// Whether no two rows may have the same key.
     unique: bool,
@@ -231,7 +39,7 @@ struct Busy<C: Case> {
     random: RefCell<StdRng>,
     lasting: Vec<C::Row>,
     /// The rows that come and go, as they are now.
-    passing: RefCell<BTreeMap<Place<C>, C::Row>>,
+    passing: RefCell<BTreeSet<C::Row>>,
     /// Those of them that died, whose entries may be there or not.
     dead: RefCell<BTreeSet<Tid>>,
     /// How many there have been.
@@ -252,18 +60,18 @@ struct Busy<C: Case> {
     checked: Cell<Block>,
 }
 
-impl<C: Case> Busy<C> {
+impl<C: KeyMaker> Busy<C> {
     fn new(case: C, unique: bool, lasting: u64, seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut lasting: Vec<_> = (0..lasting).map(|number| case.row(&mut random, number)).collect();
-        lasting.sort_by_key(|row| case.place(row));
+        let mut lasting: Vec<_> = (0..lasting).map(|number| case.random_row(&mut random, number)).collect();
+        lasting.sort();
         if unique {
-            lasting.dedup_by_key(|row| case.rank(row));
+            lasting.dedup_by(|a, b| C::same_key(a, b));
         }
         Busy {
             unique,
             // Leaves are remembered, or hardly, or not.
-            store: MemoryStore::new(&case.load(lasting.iter()), 8000)
+            store: MemoryStore::new(&load_rows(&case, 80, lasting.iter()), 8000)
                 .with_descents([1 << 20, 8 << 10, 0][(seed % 3) as usize]),
             geometry: case.meta().geometry,
             case,
@@ -309,7 +117,7 @@ impl<C: Case> Busy<C> {
         if self.pins.get() == 0 && !self.vacuuming.get() && self.roll(6) == 0 {
             let (few, part) = (self.roll(2) == 0, self.roll(7));
             let is_dead = |tid: Tid| tid.block() & PASSING != 0 && (!few || tid.block() % 7 == part);
-            self.passing.borrow_mut().retain(|place, _| !is_dead(place.1));
+            self.passing.borrow_mut().retain(|row| !is_dead(C::tid(row)));
             self.dead.borrow_mut().retain(|row| !is_dead(*row));
             let stats = self
                 .others_tree()
@@ -331,12 +139,13 @@ impl<C: Case> Busy<C> {
     fn let_some_die(&self) {
         let part = self.roll(3);
         let dies = |tid: Tid| tid.block() % 3 == part;
-        self.passing.borrow_mut().retain(|place, _| {
-            if dies(place.1) {
-                self.store.bury(place.1);
-                self.dead.borrow_mut().insert(place.1);
+        self.passing.borrow_mut().retain(|row| {
+            let tid = C::tid(row).position();
+            if dies(tid) {
+                self.store.bury(tid);
+                self.dead.borrow_mut().insert(tid);
             }
-            !dies(place.1)
+            !dies(tid)
         });
         let (dead, tree) = (self.dead.borrow(), self.others_tree());
         let noticed = |tid: Tid| dead.contains(&tid.position()) && tid.block().is_multiple_of(2);
@@ -348,9 +157,7 @@ impl<C: Case> Busy<C> {
             }
         });
         for (block, place) in places {
-            let leaf = tree.lock::<Shared>(block).expect("a leaf");
-            leaf.set_hint(&[place], Tid::DEAD);
-            leaf.release();
+            mark_in(&self.store, block, &[place]);
         }
     }
 
@@ -358,15 +165,16 @@ impl<C: Case> Busy<C> {
     fn insert(&self, tree: Tree<'_, impl Store, C::Keys>) {
         self.rows.set(self.rows.get() + 1);
         let block = PASSING + (self.rows.get() as u32).wrapping_mul(0x9E37_79B1) % PASSING;
-        let row = self.case.row(&mut self.random.borrow_mut(), u64::from(block) * 100);
+        let row = self.case.random_row(&mut self.random.borrow_mut(), u64::from(block) * 100);
         if let Some(obstacle) = self.try_insert(tree, &row) {
             self.refused.set(self.refused.get() + 1);
-            let place = (self.case.rank(&row), obstacle);
-            let is_there = self.passing.borrow().contains_key(&place);
-            assert!(is_there || self.lasting.iter().any(|row| self.case.place(row) == place), "nothing is in the way");
+            let passing = self.passing.borrow();
+            let mut rows = passing.iter().chain(&self.lasting);
+            let is_in_the_way = |other| C::same_key(&row, other) && C::tid(other).position() == obstacle;
+            assert!(rows.any(is_in_the_way), "nothing is in the way");
         } else {
             // Nobody may remove it before it is there.
-            self.passing.borrow_mut().insert(self.case.place(&row), row);
+            self.passing.borrow_mut().insert(row);
         }
     }
 
@@ -396,15 +204,15 @@ impl<C: Case> Busy<C> {
     /// What of the rows there are now, in order.
     fn rows<T>(&self, what: impl Fn(&C::Row) -> T) -> Vec<T> {
         let passing = self.passing.borrow();
-        let mut rows: Vec<_> = passing.values().chain(&self.lasting).collect();
-        rows.sort_by_cached_key(|row| self.case.place(row));
+        let mut rows: Vec<_> = passing.iter().chain(&self.lasting).collect();
+        rows.sort();
         rows.into_iter().map(what).collect()
     }
 
     /// Everything is as it should be.
     fn check(&self) {
         assert_eq!((self.locks.get(), self.pins.get()), (0, 0));
-        assert_eq!(self.case.problems(self.others_tree()), Vec::<String>::new());
+        assert_eq!(flaws(self.others_tree(), self.case.ranks()), Vec::<String>::new());
         let mut found = Vec::new();
         let dead = self.dead.borrow();
         let leaf = |_, page: &Page<'_, C::Keys>| {
@@ -412,30 +220,15 @@ impl<C: Case> Busy<C> {
             found.extend(living.map(|entry| self.case.image(&entry)));
         };
         for_each_leaf(self.others_tree(), leaf);
-        assert!(found == self.rows(|row| self.case.image(&C::entry(row))), "the tree holds something else");
+        assert!(found == self.rows(|row| self.case.image_of(row)), "the tree holds something else");
         if self.unique {
-            let ranks = self.rows(|row| self.case.rank(row));
-            assert!(ranks.is_sorted_by(|a, b| a < b), "a key is there twice");
+            let rows = self.rows(C::Row::clone);
+            assert!(rows.windows(2).all(|pair| !C::same_key(&pair[0], &pair[1])), "a key is there twice");
         }
     }
 }
 
-/// Shows `look` the leaves, by the right links.
-fn for_each_leaf<K: KeySpace>(tree: Tree<'_, MemoryStore, K>, mut look: impl FnMut(Block, &Page<'_, K>)) {
-    let mut leaf = tree.leaf(Seek::At(K::borrow(K::first(), tree.order()))).expect("there is a first leaf");
-    loop {
-        let page = tree.page(&leaf).expect("a leaf");
-        look(leaf.block(), &page);
-        let right = page.right();
-        leaf.release();
-        if right == NO_BLOCK {
-            return;
-        }
-        leaf = tree.lock(right).expect("a right sibling");
-    }
-}
-
-impl<C: Case> Busy<C> {
+impl<C: KeyMaker> Busy<C> {
     /// A page of the store below, which is pinned and locked as this one is.
     fn below<M: LockMode>(&self, page: &Locked<'_, Self, M>) -> Locked<'_, MemoryStore, M> {
         // SAFETY: it is the same pin and the same lock, and nobody gives them back twice.
@@ -449,7 +242,7 @@ impl<C: Case> Busy<C> {
     }
 }
 
-impl<C: Case> Frames for Busy<C> {
+impl<C: KeyMaker> Frames for Busy<C> {
     type Frame = FrameId;
 
     unsafe fn block_in(&self, frame: FrameId) -> Block {
@@ -492,7 +285,7 @@ impl<C: Case> Frames for Busy<C> {
     }
 }
 
-impl<C: Case> PageStore for Busy<C> {
+impl<C: KeyMaker> PageStore for Busy<C> {
     fn pin(&self, block: Block) -> Result<Pinned<Self>> {
         self.interrupt();
         self.store.pin(block).map(|pinned| self.pinned(pinned))
@@ -537,7 +330,7 @@ impl<C: Case> PageStore for Busy<C> {
     fn check_interrupts(&self) {}
 }
 
-impl<C: Case> Observers for Busy<C> {
+impl<C: KeyMaker> Observers for Busy<C> {
     fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>) {
         self.checked.set(leaf.block());
         self.store.note_insert(&self.below(leaf));
@@ -556,7 +349,7 @@ impl<C: Case> Observers for Busy<C> {
     }
 }
 
-impl<C: Case> Hints for Busy<C> {
+impl<C: KeyMaker> Hints for Busy<C> {
     fn likely_leaf(&self) -> Option<Block> {
         self.store.likely_leaf()
     }
@@ -572,12 +365,12 @@ impl<C: Case> Hints for Busy<C> {
 
 /// Scans, to and fro or not: the lasting rows come in order, each when its turn is. Where a scan does not turn, the
 /// others come once each, those that are there all the time for certain.
-fn walk<C: Case>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl Fn(&C::Row) -> bool) {
-    let image = |row: &C::Row| busy.case.image(&C::entry(row));
+fn walk<C: KeyMaker>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl Fn(&C::Row) -> bool) {
+    let image = |row: &C::Row| busy.case.image_of(row);
     let lasting: Vec<_> = busy.lasting.iter().filter(|row| wanted(row)).map(image).collect();
     let here = || -> BTreeSet<Tid> {
         let passing = busy.passing.borrow();
-        passing.iter().filter(|(_, row)| wanted(row)).map(|(place, _)| place.1).collect()
+        passing.iter().filter(|row| wanted(row)).map(|row| C::tid(row).position()).collect()
     };
     let (before, mut seen) = (here(), BTreeSet::new());
     let mut matches = Box::new(Matches::new());
@@ -595,7 +388,7 @@ fn walk<C: Case>(busy: &Busy<C>, selection: &impl Wanted<C::Keys>, wanted: impl 
             assert!(seen.insert(tid.position()) || turns, "a row comes twice");
         }
         let tids = matches.tids().iter();
-        let images = busy.case.matched(&matches).into_iter().zip(tids);
+        let images = busy.case.images(&matches).into_iter().zip(tids);
         let mut found: Vec<_> = images.filter(|(_, tid)| !is_passing(tid)).map(|(image, _)| image).collect();
         if cursor.direction() == Direction::Backward {
             found.reverse();
@@ -645,23 +438,26 @@ impl AddAssign for Tally {
     }
 }
 
-fn interleave<C: Case>(case: C, unique: bool, seed: u64) -> Tally {
-    let busy = Busy::new(case, unique, C::LASTING, seed);
+fn interleave<C: KeyMaker>(case: C, unique: bool, seed: u64) -> Tally {
+    // Pages hold more of these, but those that hold any are not deleted.
+    let lasting = if case.meta().shape.lane_kind().is_prefix() { 40 } else { 150 };
+    let busy = Busy::new(case, unique, lasting, seed);
     let mut tally = Tally::default();
     for _ in 0..100 {
         let operation = busy.roll(4);
         if operation == 0 {
             busy.vacuuming.set(true);
             // Rows that come while it runs may go or stay; those before it go.
-            let before: BTreeSet<Tid> = busy.passing.borrow().keys().map(|place| place.1).collect();
+            let before: BTreeSet<Tid> = busy.passing.borrow().iter().map(|row| C::tid(row).position()).collect();
             let mut is_dead = |tid: Tid| before.contains(&tid.position());
             busy.tree()
                 .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
                 .unwrap();
-            busy.passing.borrow_mut().retain(|place, _| !before.contains(&place.1));
+            busy.passing.borrow_mut().retain(|row| !before.contains(&C::tid(row).position()));
             busy.vacuuming.set(false);
         } else if operation == 1 {
-            C::scan(&busy);
+            let wish = busy.case.random_wish(&mut busy.random.borrow_mut(), &busy.lasting);
+            busy.case.wanting(&wish, |selection| walk(&busy, &selection, |row| busy.case.holds(&wish, row)));
         } else {
             for _ in 0..10 {
                 busy.insert(busy.tree());
@@ -680,7 +476,7 @@ fn interleave<C: Case>(case: C, unique: bool, seed: u64) -> Tally {
 }
 
 /// The tallies of some seeds, added up.
-fn interleave_all<C: Case>(seeds: std::ops::Range<u64>, case: impl Fn(&mut StdRng) -> C) -> Tally {
+fn interleave_all<C: KeyMaker>(seeds: std::ops::Range<u64>, case: impl Fn(&mut StdRng) -> C) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
         tally += interleave(case(&mut StdRng::seed_from_u64(seed)), false, seed);
@@ -692,46 +488,47 @@ fn interleave_all<C: Case>(seeds: std::ops::Range<u64>, case: impl Fn(&mut StdRn
 
 #[test]
 fn with_many_keys() {
-    let mut tally = interleave_all(0..6, |_| exact_lanes::<u32>(1 << 30));
-    tally += interleave_all(0..6, |_| exact_lanes::<u64>(1 << 60));
+    let mut tally = interleave_all(0..6, |_| Lanes::<u32>::small(1 << 30));
+    tally += interleave_all(0..6, |_| Lanes::<u64>::small(1 << 60));
     assert!(tally.deleted > 12 * 20, "{tally:?}");
 }
 
 #[test]
 fn with_few_keys() {
-    let mut tally = interleave_all(10..16, |_| exact_lanes::<u64>(4));
-    tally += interleave_all(10..16, |_| exact_lanes::<u128>(20));
+    let mut tally = interleave_all(10..16, |_| Lanes::<u64>::small(4));
+    tally += interleave_all(10..16, |_| Lanes::<u128>::small(20));
     assert!(tally.deleted > 12 * 20, "{tally:?}");
 }
 
 #[test]
 fn with_short_strings() {
-    let tally = interleave_all(20..24, |_| Strings::new(&[DigitKind::Bytes, DigitKind::Fixed(1)], TINY_KEY, 3, 100));
+    let tally = interleave_all(20..24, |_| Taste::of_kinds(&[DigitKind::Bytes, DigitKind::Fixed(1)], TINY_KEY, 3, 100));
     assert!(tally.deleted > 4 * 20, "{tally:?}");
 }
 
 #[test]
 fn with_strings_that_begin_alike() {
-    let tally = interleave_all(30..34, |_| Strings::new(&[DigitKind::Text], TINY_KEY, 1, 1 << 30));
+    let tally = interleave_all(30..34, |_| Taste::of_kinds(&[DigitKind::Text], TINY_KEY, 1, 1 << 30));
     assert!(tally.deleted > 4 * 20, "{tally:?}");
 }
 
 #[test]
 fn with_strings_that_share_lanes() {
-    let tally = interleave_all(40..44, |_| Strings::new(&[DigitKind::Text, DigitKind::Fixed(4)], TINY_KEY, 2, 1000));
+    let tally = interleave_all(40..44, |_| Taste::of_kinds(&[DigitKind::Text, DigitKind::Fixed(4)], TINY_KEY, 2, 1000));
     assert!(tally.deleted > 4 * 20, "{tally:?}");
 }
 
 /// A few entries fill a page.
 #[test]
 fn with_the_longest_strings() {
-    let tally = interleave_all(50..54, |_| Strings::new(&[DigitKind::Text], MOST_KEY, 4, 1 << 30));
+    let tally = interleave_all(50..54, |_| Taste::of_kinds(&[DigitKind::Text], MOST_KEY, 4, 1 << 30));
     assert!(tally.levels > 3 && tally.deleted > 4 * 20, "{tally:?}");
 }
 
 #[test]
 fn with_few_strings() {
-    let tally = interleave_all(60..64, |random| Strings::new(&[DigitKind::Text], TINY_KEY, 2, 1000).repeating(random));
+    let tally =
+        interleave_all(60..64, |random| Taste::of_kinds(&[DigitKind::Text], TINY_KEY, 2, 1000).repeating(random));
     assert!(tally.runs > 4 * 10 && tally.deleted > 4 * 10, "{tally:?}");
 }
 
@@ -741,7 +538,7 @@ fn with_opaque_strings() {
     let tally = interleave_all(70..76, |random| {
         let (prefix, flavour) = *[(0, 0), (0, 2), (3, 2), (12, 1)].choose(random).expect("some sort");
         let kinds = [DigitKind::Opaque { prefix, value: ValueLength::Variable }, DigitKind::Fixed(2)];
-        let strings = Strings::new(&kinds, TINY_KEY, flavour, 1000);
+        let strings = Taste::of_kinds(&kinds, TINY_KEY, flavour, 1000);
         if random.random() { strings.repeating(random) } else { strings }
     });
     assert!(tally.deleted > 6 * 10, "{tally:?}");
@@ -751,7 +548,7 @@ fn with_opaque_strings() {
 fn with_strings_of_every_taste() {
     let tally = interleave_all(80..88, |random| {
         let most = *[SMALL_KEY, SMALL_KEY, MOST_KEY].choose(random).expect("some length");
-        Strings::of_taste(Taste::random(random, most))
+        Taste::random(random, most)
     });
     assert!(tally.deleted > 8 * 10, "{tally:?}");
 }
@@ -761,17 +558,17 @@ fn with_strings_of_every_taste() {
 fn with_unique_keys() {
     let mut tally = Tally::default();
     for seed in 90..92 {
-        tally += interleave(exact_lanes::<u64>(400), true, seed);
-        tally += interleave(Strings::new(&[DigitKind::Text], TINY_KEY, 1, 400), true, seed);
+        tally += interleave(Lanes::<u64>::small(400), true, seed);
+        tally += interleave(Taste::of_kinds(&[DigitKind::Text], TINY_KEY, 1, 400), true, seed);
         let opaque = DigitKind::Opaque { prefix: 3, value: ValueLength::CString };
-        tally += interleave(Strings::new(&[opaque], TINY_KEY, 2, 100), true, seed);
+        tally += interleave(Taste::of_kinds(&[opaque], TINY_KEY, 2, 100), true, seed);
     }
     assert!(tally.refused > 6 * 20 && tally.deleted > 6 * 10, "{tally:?}");
 }
 
 /// Others work while a root grows that is the only leaf, over and over. A writer looks for serializable conflicts on a
 /// leaf, also when the root stops being one under its hands: a reader may have come to the new leaf meanwhile.
-fn grow_roots<C: Case>(case: impl Fn() -> C) {
+fn grow_roots<C: KeyMaker>(case: impl Fn() -> C) {
     // Now we, now others come upon the full root.
     for seed in 0..40 {
         let busy = Busy::new(case(), seed % 2 > 0, 0, seed);
@@ -787,6 +584,6 @@ fn grow_roots<C: Case>(case: impl Fn() -> C) {
 
 #[test]
 fn while_roots_grow() {
-    grow_roots(|| exact_lanes::<u64>(60));
-    grow_roots(|| Strings::new(&[DigitKind::Text], TINY_KEY, 1, 60));
+    grow_roots(|| Lanes::<u64>::small(60));
+    grow_roots(|| Taste::of_kinds(&[DigitKind::Text], TINY_KEY, 1, 60));
 }

@@ -2,17 +2,15 @@
 
 mod common;
 
-use std::mem::MaybeUninit;
+use std::collections::BTreeSet;
 
 use common::bytes::{self, BytesBed, Row, Taste, Value};
 use common::*;
-use fpbtree_engine::format::{Block, Geometry, Key, Lane, NO_BLOCK, PAGE_SIZE, PageBytes, Tid};
+use fpbtree_engine::format::{Geometry, Key, Lane, PAGE_SIZE, Tid};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::log::Ranges;
-use fpbtree_engine::page::{Entry, Keys, Meta, Page, PageMut};
+use fpbtree_engine::page::{Meta, Page};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::load::{LeafWriter, Loader, PartPages};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -24,7 +22,7 @@ fn loads<L: Lane>(geometry: Geometry, count: usize, repeats: u128, fill: usize) 
     let pages = load(&meta, fill, (0..count).map(entry));
     assert_eq!(Meta::read(&pages[0]), Ok(meta));
     let model = (0..count).map(|at| Key::new(entry(at).0, entry(at).1)).collect();
-    let bed = Bed { store: MemoryStore::new(&pages, pages.len() + 500), meta, model };
+    let bed = Bed::on(meta, MemoryStore::new(&pages, pages.len() + 500), model);
     bed.check();
     assert_eq!(bed.tree().census().unwrap().free_pages, 0);
     bed
@@ -45,67 +43,12 @@ fn around_boundaries<L: Lane>() {
     }
 }
 
-/// What parts of a tree write their leaves to.
-struct Written<L> {
-    pages: Vec<PageBytes>,
-    leaves: Vec<(Key<L>, Block)>,
-}
-
-impl<L: Lane> PartPages<L> for Written<L> {
-    fn take(&mut self) -> Block {
-        self.pages.push([0; PAGE_SIZE]);
-        self.pages.len() as Block - 1
-    }
-
-    fn write(&mut self, block: Block, low: &Key<L>, page: &PageBytes) {
-        assert!(self.pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
-        self.pages[block as usize] = *page;
-        self.leaves.push((*low, block));
-    }
-}
-
 /// Loads entries in parts that begin at the places given, the last part first, and checks all there is to check.
 fn loads_in_parts<L: Lane>(geometry: Geometry, entries: &[(L, Tid)], places: &[Key<L>], fill: usize) {
     let meta = exact(one_column::<L>(), geometry);
-    let parts = places.len() + 1;
-    let first = |part: usize| (2 + part) as Block;
-    let mut written = Written { pages: vec![[0; PAGE_SIZE]; 2 + parts], leaves: Vec::new() };
-    written.pages[0] = meta.page();
-    let mut of_parts = Vec::new();
-    for part in (0..parts).rev() {
-        let low = if part == 0 { Key::MIN } else { places[part - 1] };
-        let high = places.get(part).copied().unwrap_or(Key::MAX);
-        let mut memory = Box::new(MaybeUninit::<LeafWriter<L>>::uninit());
-        LeafWriter::init(&mut memory, fill, &low, first(part));
-        // SAFETY: just initialised.
-        let leaves = unsafe { memory.assume_init_mut() };
-        for &(key, tid) in entries.iter().filter(|(lane, tid)| (low..high).contains(&Key::new(*lane, *tid))) {
-            leaves.add(&geometry, (), &Entry { key, tid, child: NO_BLOCK }, &mut written);
-        }
-        let right = if part + 1 < parts { first(part + 1) } else { NO_BLOCK };
-        let last = leaves.finish(&geometry, (), (&high, right), &mut written);
-        of_parts.insert(0, (last, std::mem::take(&mut written.leaves)));
-    }
-    for part in 1..parts {
-        let page = &mut written.pages[first(part) as usize];
-        PageMut::open(page, &mut Ranges::new()).expect("a leaf").set_left(of_parts[part - 1].0);
-    }
-    let mut pages = written.pages;
-    let behind = pages.len() as Block;
-    let mut write = |block: Block, page: &PageBytes| {
-        pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
-        pages[block as usize] = *page;
-    };
-    let mut memory = Box::new(MaybeUninit::<Loader<L>>::uninit());
-    Loader::init(&mut memory, fill);
-    // SAFETY: just initialised.
-    let loader = unsafe { memory.assume_init_mut() };
-    for (low, block) in of_parts.iter().flat_map(|(_, leaves)| leaves) {
-        loader.add_leaf(&geometry, (), &L::downlink(low, *block), behind, &mut write);
-    }
-    loader.finish(&geometry, (), &mut write);
-    let model = entries.iter().map(|&(lane, tid)| Key::new(lane, tid)).collect();
-    let mut bed = Bed { store: MemoryStore::new(&pages, pages.len() + 500), meta, model };
+    let rows: Vec<Key<L>> = entries.iter().map(|&(lane, tid)| Key::new(lane, tid)).collect();
+    let pages = load_in_parts(&Lanes::of(meta), fill, &rows, places);
+    let mut bed = Bed::on(meta, MemoryStore::new(&pages, pages.len() + 500), BTreeSet::from_iter(rows));
     bed.check();
     bed.vacuum(|tid| tid.block().is_multiple_of(3));
     bed.check();

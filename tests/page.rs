@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::bytes::{Place, Row, SMALL_KEY, Taste};
+use common::bytes::{Row, SMALL_KEY, Taste};
 use common::{bytes, *};
 use fpbtree_engine::format::{
     Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid,
@@ -13,7 +13,7 @@ use fpbtree_engine::log::{BlockEdits, Cell, Change, Decoded, Edit, Horizon, Rang
 use fpbtree_engine::page::{Bytes, Entry, Joined, KeySpace, Keys, Links, Page, PageSplits, Plan, Thrift};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const BLOCK: Block = 7;
 /// Those of a change of several pages.
@@ -307,7 +307,7 @@ struct BytesSheet {
     taste: Taste,
     geometry: Geometry,
     bytes: PageBytes,
-    model: BTreeMap<Place, Row>,
+    model: BTreeSet<Row>,
 }
 
 impl BytesSheet {
@@ -320,7 +320,7 @@ impl BytesSheet {
         let (low, high) = (Bytes::fence_of(Bytes::first()), Bytes::fence_of(&high));
         let links = Links { level: 0, left: 0, right, low, high };
         let bytes = Bytes::build(&geometry, &links, 0, [].into_iter()).expect("nothing fits");
-        BytesSheet { taste, geometry, bytes, model: BTreeMap::new() }
+        BytesSheet { taste, geometry, bytes, model: BTreeSet::new() }
     }
 
     fn page(&self) -> Page<'_, Bytes> {
@@ -333,7 +333,7 @@ impl BytesSheet {
         let key = Bytes::key_of(&entry, self.taste.order());
         let is_in = insert(&mut self.bytes, &self.geometry, key, &entry, plans);
         if is_in {
-            self.model.insert(row.place(&self.taste.columns), row);
+            self.model.insert(row);
         }
         is_in
     }
@@ -347,7 +347,7 @@ impl BytesSheet {
             let mask = doomed.fold(0, |mask, slot| mask | 1 << slot);
             let tids: Vec<Tid> =
                 (0..node.len()).filter(|slot| mask >> slot & 1 == 1).map(|slot| node.tid(slot)).collect();
-            self.model.retain(|_, row| !tids.contains(&row.tid));
+            self.model.retain(|row| !tids.contains(&row.tid));
             if mask != 0 {
                 make(&mut self.bytes, Change::new().edit(Edit::RemoveSet(&[(number as u8, mask)])));
             }
@@ -357,7 +357,7 @@ impl BytesSheet {
     /// The page holds what it should, and finds it.
     fn check(&self) {
         let page = self.page();
-        let found = page.iter().zip(self.model.values());
+        let found = page.iter().zip(&self.model);
         assert!(found.clone().count() == page.entries() && page.entries() == self.model.len());
         let mut place = Position { node: 0, slot: 0 };
         for (entry, row) in found {
@@ -388,7 +388,7 @@ fn pages_of_byte_strings() {
         while full < 3 {
             number += random.random_range(1..4);
             let row = sheet.taste.random_row(&mut random, number * 0x9E37 % 60_000);
-            if sheet.model.values().any(|other| other.tid == row.tid) {
+            if sheet.model.iter().any(|other| other.tid == row.tid) {
                 continue;
             }
             if !sheet.insert(row, &mut plans) {

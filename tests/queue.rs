@@ -188,7 +188,7 @@ fn folding_survives_crashes() {
         let (after, before) = (&moments[cut].1, &moments[cut.saturating_sub(1)].1);
         for form in [Form::Own, Form::Generic] {
             let store = bed.store.crash(&mut |count| (lsn as usize * 7 + count) % count, lsn, form);
-            let mut recovered = Bed { store, meta, model: BTreeSet::new() };
+            let mut recovered = Bed::on(meta, store, BTreeSet::new());
             assert_eq!(problems(recovered.tree(), &shape_of(&meta)), Vec::<String>::new());
             let found: BTreeSet<Key<u32>> = entries(recovered.tree()).iter().map(|entry| entry.key()).collect();
             let both: BTreeSet<_> = before.intersection(after).copied().collect();

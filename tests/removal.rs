@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 
 /// A tree of rows of which new versions are made; its model holds the living ones.
-struct Versions<L> {
+struct Versions<L: Lane> {
     bed: Bed<L>,
     dead: BTreeSet<Key<L>>,
     made: u64,
@@ -88,7 +88,7 @@ fn growth<L: Lane>(updates: usize, adds_version: bool, notices: bool) -> f64 {
     let rows: Vec<(L, Tid)> = (0..8000).map(|row| key(u128::from(row) * 100, row)).collect();
     let pages = load::<L>(&meta, 90, rows.iter().copied());
     let model = rows.iter().map(|&(lane, tid)| Key::new(lane, tid)).collect();
-    let mut versions = Versions::new(Bed { store: MemoryStore::new(&pages, 1000), meta, model });
+    let mut versions = Versions::new(Bed::on(meta, MemoryStore::new(&pages, 1000), model));
     let (before, mut random) = (versions.leaves(), StdRng::seed_from_u64(3));
     for at in 0..updates * rows.len() {
         let row = versions.some_row(&mut random);
@@ -153,7 +153,7 @@ fn crashes<L: Lane>(seed: u64) {
     for (lsn, living) in moments.iter().step_by(37) {
         for form in [Form::Own, Form::Generic] {
             let store = versions.bed.store.crash(&mut |count| random.random_range(0..count), *lsn, form);
-            let bed = Bed { store, meta, model: BTreeSet::new() };
+            let bed = Bed::on(meta, store, BTreeSet::new());
             let ever = versions.dead.union(&versions.bed.model).copied().collect();
             check_found(&bed, living, &ever);
         }

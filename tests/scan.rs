@@ -170,7 +170,7 @@ impl Wish {
 }
 
 /// An index of random rows.
-struct Index<L> {
+struct Index<L: Lane> {
     bed: Bed<L>,
     rows: Vec<Row<L>>,
 }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::KeyMaker;
 use common::bytes::{Columns, Row, SMALL_KEY, Taste, Value};
 use fpbtree_engine::format::{NO_BLOCK, Tid};
 use fpbtree_engine::keys::bytes::{BytesOrder, CompareValues, MOST_KEY};
@@ -123,7 +124,7 @@ fn lanes<L: Lanes>(lanes: impl Iterator<Item = u128>) -> Case<'static, L> {
 
 /// Entries of these rows.
 fn rows<'c>(taste: &'c Taste, rows: &'c [Row]) -> Case<'c, Bytes> {
-    let mut places: Vec<_> = rows.iter().map(|row| (row.place(&taste.columns), row)).collect();
+    let mut places: Vec<_> = rows.iter().map(|row| ((row.sorts.clone(), row.tid.position()), row)).collect();
     places.sort_by(|a, b| a.0.cmp(&b.0));
     let expected = places.iter().map(|(_, row)| Bytes::image(&row.entry())).collect();
     let keys = numbers(&places.iter().map(|(place, _)| &place.0).collect::<Vec<_>>());

@@ -1,22 +1,16 @@
 //! A tree of byte-string keys in memory, beside the rows it should hold, which are ordered value by value.
 
-use super::{BUILD_ID, memory_to_ask};
-use fpbtree_engine::format::{Geometry, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Tid};
+use super::*;
+use fpbtree_engine::format::{Geometry, LaneKind, MAX_PAGE_NODES};
 use fpbtree_engine::keys::bytes::{BytesOrder, BytesShape, CompareValues, KeyBuffer, MOST_KEY, OwnedKey, Stored};
 use fpbtree_engine::keys::digits::{Buffer, Decimal, DecimalClass, DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::page::{Bytes, Entry, LogKind, Meta, Shape};
-use fpbtree_engine::scan::{BytesSelection, Cursor, Cut, Direction, Interval, Matches, compare_cuts};
-use fpbtree_engine::store::Store;
-use fpbtree_engine::store::memory::MemoryStore;
-use fpbtree_engine::tree::check::BlockSet;
-use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::{DeadTids, InsertOptions, Seek, Tree};
+use fpbtree_engine::page::{Bytes, LogKind, Shape};
+use fpbtree_engine::scan::{BytesSelection, Cut, Interval, compare_cuts};
 use rand::Rng;
-use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
+
+pub use super::{AnyBed, KeyMaker};
 
 /// A column's value.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,13 +106,12 @@ pub fn sort_of(digit: DigitShape, value: &Value) -> Sort {
     if digit.descending { Sort::Down(Reverse(plain)) } else { Sort::Up(plain) }
 }
 
-/// A row's place in the index.
-pub type Place = (Vec<Sort>, u64);
-
-/// A row as it is stored.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A row as it is stored. Rows are ordered by their places in the index.
+#[derive(Clone, Debug)]
 pub struct Row {
     pub values: Vec<Value>,
+    /// The values' places among those of their columns.
+    pub sorts: Vec<Sort>,
     pub digits: Vec<u8>,
     pub normal: usize,
     /// What is behind the normal part.
@@ -126,12 +119,27 @@ pub struct Row {
     pub tid: Tid,
 }
 
-impl Row {
-    pub fn place(&self, columns: &Columns) -> Place {
-        let sorts = self.values.iter().zip(&columns.0).map(|(value, digit)| sort_of(*digit, value));
-        (sorts.collect(), self.tid.position().raw())
+impl Ord for Row {
+    fn cmp(&self, other: &Row) -> Ordering {
+        self.sorts.cmp(&other.sorts).then_with(|| self.tid.position().cmp(&other.tid.position()))
     }
+}
 
+impl PartialOrd for Row {
+    fn partial_cmp(&self, other: &Row) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Row) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Row {}
+
+impl Row {
     pub fn normal(&self) -> &[u8] {
         &self.digits[..self.normal]
     }
@@ -190,6 +198,7 @@ fn kind(carries: bool) -> LaneKind {
 pub struct Taste {
     pub columns: Columns,
     pub shape: BytesShape,
+    pub geometry: Geometry,
     /// The most bytes of a key.
     pub most: usize,
     /// The most bytes that go with one.
@@ -205,7 +214,25 @@ pub struct Taste {
 impl Taste {
     pub fn new(columns: Vec<DigitShape>, carried: usize, most: usize, flavours: &[u32], spread: u32) -> Taste {
         let shape = BytesShape::new(&columns, carried > 0).expect("a shape");
-        Taste { columns: Columns(columns), shape, most, carried, flavours: flavours.to_vec(), spread, few: Vec::new() }
+        let geometry = for_keys(most, shape.has_payload());
+        let (columns, flavours) = (Columns(columns), flavours.to_vec());
+        Taste { columns, shape, geometry, most, carried, flavours, spread, few: Vec::new() }
+    }
+
+    /// Columns of these kinds, ascending, on the smallest pages that such keys fit.
+    pub fn of_kinds(kinds: &[DigitKind], most: usize, flavour: u32, spread: u32) -> Taste {
+        let column = |kind: &DigitKind| DigitShape { kind: *kind, descending: false, nulls_first: false };
+        Taste::new(kinds.iter().map(column).collect(), 0, most, &[flavour], spread)
+    }
+
+    /// The same with so many bytes that go with a key.
+    pub fn carrying(self, carried: usize) -> Taste {
+        Taste::new(self.columns.0, carried, self.most, &self.flavours, self.spread)
+    }
+
+    /// The same on other pages.
+    pub fn on(self, geometry: Geometry) -> Taste {
+        Taste { geometry, ..self }
     }
 
     /// The same, but most rows are some of a few: pages get runs.
@@ -231,14 +258,6 @@ impl Taste {
         let spread = [2, 10, 1000, 1 << 30][random.random_range(0..4)];
         let taste = Taste::new(columns, carried, most, &flavours, spread);
         if random.random_ratio(1, 3) { taste.repeating(random) } else { taste }
-    }
-
-    pub fn order(&self) -> Option<BytesOrder<'_>> {
-        self.shape.is_opaque().then_some(BytesOrder { shape: &self.shape, columns: &self.columns })
-    }
-
-    pub fn meta(&self, geometry: Geometry) -> Meta {
-        Meta { shape: Shape::Bytes(self.shape), geometry, log: LogKind::Generic }
     }
 
     pub fn value(&self, random: &mut StdRng, column: usize) -> Value {
@@ -306,32 +325,46 @@ impl Taste {
         let carried = if self.carried == 0 { 0 } else { sort % (self.carried + 1) * self.carried / 2 };
         payload.extend((0..carried.min(self.carried)).map(|at| at as u8));
         let tid = Tid::new(false, (number / 100) as u32, (number % 100) as u16 + 1, false);
-        Row { values, digits, normal, payload, tid }
+        let sorts = values.iter().zip(&self.columns.0).map(|(value, digit)| sort_of(*digit, value)).collect();
+        Row { values, sorts, digits, normal, payload, tid }
     }
 
-    pub fn random_row(&self, random: &mut StdRng, number: u64) -> Row {
-        loop {
-            let values = match self.few.len() {
-                few if few > 0 && random.random_ratio(19, 20) => {
-                    self.few[random.random_range(0..few) * usize::from(random.random_ratio(1, 2))].clone()
-                }
-                _ => (0..self.columns.0.len()).map(|column| self.value(random, column)).collect(),
-            };
-            let row = self.row(values, number);
-            if row.digits.len() + self.carried <= self.most.min(MOST_KEY) {
-                return row;
-            }
+    /// The value of a column that goes with a number. Opaque ones of the same number are equal, and are not the same for
+    /// each row.
+    fn numbered_value(&self, column: usize, key: u64, number: u64) -> Value {
+        let last = self.columns.0.len() - 1;
+        // All columns before the last have the same values for a few keys.
+        let key = if column < last { key / 8 } else { key };
+        match self.columns.0[column].kind {
+            DigitKind::Fixed(bytes) => Value::Number(u128::from(key) & u128::MAX >> (128 - 8 * u32::from(bytes))),
+            DigitKind::Numeric => Value::Decimal((key as i64 - 300) * 2500),
+            _ => Value::Bytes(self.numbered_bytes(key, number, self.columns.0[column].is_opaque())),
         }
+    }
+
+    fn numbered_bytes(&self, key: u64, number: u64, is_opaque: bool) -> Vec<u8> {
+        let ending = format!("{key:04x}").into_bytes();
+        let share = self.most / self.columns.0.len();
+        let room = share.saturating_sub(self.carried + 24 + ending.len());
+        let mut bytes = match self.flavours.first() {
+            Some(1) => [&b"http://example.com/a-story/"[..room.min(27)], &ending].concat(),
+            Some(2) => [&vec![b'x'; room.min(12)], &ending[..]].concat(),
+            // Of the smallest bytes there can be everywhere, and the largest.
+            Some(3) if room > 4 => {
+                (0..8).rev().map(|pair| [1, 2, 0xFE, 0xFF][(key >> (2 * pair) & 3) as usize]).collect()
+            }
+            Some(4) => [&vec![b'm'; room / 2], &ending[..], &vec![b'm'; room / 2]].concat(),
+            _ => ending,
+        };
+        if is_opaque && number.is_multiple_of(3) {
+            bytes.make_ascii_uppercase();
+        }
+        bytes
     }
 
     /// A random selection of rows like these, as conditions on some columns.
     pub fn wishes(&self, random: &mut StdRng, rows: &[Row]) -> Vec<Option<Wish>> {
         (0..self.columns.0.len()).map(|c| Wish::random(random, self, c, rows)).collect()
-    }
-
-    pub fn holds(&self, wishes: &[Option<Wish>], row: &Row) -> bool {
-        let mut columns = wishes.iter().zip(&self.columns.0).zip(&row.values);
-        columns.all(|((wish, digit), value)| wish.as_ref().is_none_or(|wish| wish.holds(*digit, value)))
     }
 
     /// Makes a selection of wishes and hands it on.
@@ -355,24 +388,99 @@ impl Taste {
         }
         then(&selection)
     }
+}
 
-    /// The pages of a tree of these rows, which come in order, loaded in bulk.
-    pub fn load<'r>(&self, meta: &Meta, fill: usize, rows: impl Iterator<Item = &'r Row>) -> Vec<PageBytes> {
-        let mut pages = vec![meta.page()];
-        let mut write = |block: u32, page: &PageBytes| {
-            pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
-            assert!(pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
-            pages[block as usize] = *page;
+impl KeyMaker for Taste {
+    type Keys = Bytes;
+    type Row = Row;
+    type Image = (Vec<u8>, Vec<u8>, Tid);
+    /// Of each column.
+    type Wish = Vec<Option<Wish>>;
+
+    fn meta(&self) -> Meta {
+        Meta { shape: Shape::Bytes(self.shape), geometry: self.geometry, log: LogKind::Generic }
+    }
+
+    fn order(&self) -> Option<BytesOrder<'_>> {
+        self.shape.is_opaque().then_some(BytesOrder { shape: &self.shape, columns: &self.columns })
+    }
+
+    fn ranks(&self) -> Option<bool> {
+        None
+    }
+
+    fn numbered(&self, key: Option<u64>, number: u64) -> Row {
+        let value = |column| match key {
+            None if column == 0 => Value::Null,
+            key => self.numbered_value(column, key.unwrap_or(0).min(KEYS - 1), number),
         };
-        let mut memory = Box::new(MaybeUninit::<Loader<Bytes>>::uninit());
-        Loader::init(&mut memory, fill);
-        // SAFETY: just initialised.
-        let loader = unsafe { memory.assume_init_mut() };
-        for row in rows {
-            loader.add(&meta.geometry, self.order(), &row.entry(), &mut write);
+        let row = self.row((0..self.columns.0.len()).map(value).collect(), number);
+        assert!(row.digits.len() + self.carried <= self.most, "{row:?} is too long for {self:?}");
+        row
+    }
+
+    fn random_row(&self, random: &mut StdRng, number: u64) -> Row {
+        loop {
+            let values = match self.few.len() {
+                few if few > 0 && random.random_ratio(19, 20) => {
+                    self.few[random.random_range(0..few) * usize::from(random.random_ratio(1, 2))].clone()
+                }
+                _ => (0..self.columns.0.len()).map(|column| self.value(random, column)).collect(),
+            };
+            let row = self.row(values, number);
+            if row.digits.len() + self.carried <= self.most.min(MOST_KEY) {
+                return row;
+            }
         }
-        loader.finish(&meta.geometry, self.order(), &mut write);
-        pages
+    }
+
+    fn version(&self, row: &Row, number: u64) -> Row {
+        self.row(row.values.clone(), number)
+    }
+
+    fn entry(row: &Row) -> Entry<'_, Bytes> {
+        row.entry()
+    }
+
+    fn same_key(a: &Row, b: &Row) -> bool {
+        a.sorts == b.sorts
+    }
+
+    fn around(&self, row: &Row) -> [OwnedKey; 2] {
+        [false, true].map(|above| {
+            let mut place = OwnedKey::new();
+            place.set_to_place(&self.shape, &row.digits, above);
+            place
+        })
+    }
+
+    fn image(&self, entry: &Entry<'_, Bytes>) -> Self::Image {
+        in_one_piece(&Entry { tid: entry.tid.alive(), ..*entry }, &self.shape)
+    }
+
+    fn matched(matches: &Matches<Bytes>, at: usize) -> Option<Entry<'_, Bytes>> {
+        matches.entry(at)
+    }
+
+    fn random_wish(&self, random: &mut StdRng, rows: &[Row]) -> Self::Wish {
+        let mut wishes = self.wishes(random, rows);
+        if random.random_ratio(1, 2) {
+            wishes.fill(None);
+        }
+        wishes
+    }
+
+    fn holds(&self, wishes: &Self::Wish, row: &Row) -> bool {
+        let mut columns = wishes.iter().zip(&self.columns.0).zip(&row.values);
+        columns.all(|((wish, digit), value)| wish.as_ref().is_none_or(|wish| wish.holds(*digit, value)))
+    }
+
+    fn wanting<R>(&self, wishes: &Self::Wish, then: impl FnOnce(AnyWanted<'_, Bytes>) -> R) -> R {
+        self.with_selection(wishes, |selection| {
+            let mut selection = *selection;
+            selection.set_wants_keys(true);
+            then(AnyWanted(&selection))
+        })
     }
 }
 
@@ -397,13 +505,8 @@ fn random_columns(random: &mut StdRng) -> Vec<DigitShape> {
         .collect()
 }
 
-/// A tree, and the rows it should hold.
-pub struct BytesBed {
-    pub store: MemoryStore,
-    pub meta: Meta,
-    pub taste: Taste,
-    pub model: BTreeMap<Place, Row>,
-}
+/// An index of byte strings, and the rows it should hold.
+pub type BytesBed = AnyBed<Taste>;
 
 impl BytesBed {
     pub fn new(taste: Taste, geometry: Geometry, capacity: usize) -> Self {
@@ -411,82 +514,34 @@ impl BytesBed {
     }
 
     pub fn with(taste: Taste, geometry: Geometry, store: impl FnOnce(&[PageBytes]) -> MemoryStore) -> Self {
-        let meta = taste.meta(geometry);
-        let store = store(&taste.load(&meta, 90, [].into_iter()));
-        BytesBed { store, meta, taste, model: BTreeMap::new() }
+        Self::empty(taste.on(geometry), store)
     }
 
-    /// A tree of these rows, loaded in bulk.
+    /// Of these rows, loaded in bulk.
     pub fn loaded(taste: Taste, geometry: Geometry, fill: usize, rows: Vec<Row>, room: usize) -> Self {
-        let meta = taste.meta(geometry);
-        let model: BTreeMap<Place, Row> = rows.into_iter().map(|row| (row.place(&taste.columns), row)).collect();
-        let pages = taste.load(&meta, fill, model.values());
-        assert_eq!(Meta::read(&pages[0]), Ok(meta));
-        BytesBed { store: MemoryStore::new(&pages, pages.len() + room), meta, taste, model }
-    }
-
-    pub fn tree(&self) -> Tree<'_, MemoryStore, Bytes> {
-        Tree::ordered(&self.store, &self.meta.geometry, self.taste.order())
+        let taste = taste.on(geometry);
+        let model = BTreeSet::from_iter(rows);
+        let pages = load_rows(&taste, fill, model.iter());
+        assert_eq!(Meta::read(&pages[0]), Ok(taste.meta()));
+        Self::of(taste, MemoryStore::new(&pages, pages.len() + room), model)
     }
 
     /// Inserts a row that is not there yet.
     pub fn insert(&mut self, row: Row) {
-        self.tree().insert_entry(&row.entry(), InsertOptions::filling(90)).expect("the insertion succeeds");
-        assert!(self.model.insert(row.place(&self.taste.columns), row).is_none());
-    }
-
-    /// Removes the rows that `is_dead` names.
-    pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tid) -> bool) {
-        let before = self.model.len();
-        self.model.retain(|_, row| !is_dead(row.tid));
-        let stats = self
-            .tree()
-            .vacuum(&mut DeadTids::new(&mut memory_to_ask()), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
-            .expect("the vacuum succeeds");
-        assert_eq!(stats.entries, self.model.len() as u64);
-        assert_eq!(stats.removed, (before - self.model.len()) as u64);
-    }
-
-    /// Everything is as it should be.
-    pub fn check(&self) {
-        assert!(self.store.is_quiet(), "a lock or a pin is left over");
-        assert_eq!(problems(self.tree()), Vec::<String>::new());
-        let found = rows(self.tree(), &self.taste.shape);
-        let expected: Vec<_> =
-            self.model.values().map(|row| (row.digits.clone(), row.payload.clone(), row.tid)).collect();
-        assert!(found == expected, "the tree holds something else");
-        let census = self.tree().census().expect("the tree can be counted");
-        assert_eq!(census.entries, self.model.len() as u64);
-        assert_eq!(census.free_pages, self.store.free_pages(), "a page is lost");
+        assert!(self.add(row));
     }
 }
 
 /// What verification has to say.
 pub fn problems<S: Store>(tree: Tree<'_, S, Bytes>) -> Vec<String> {
-    let mut words = vec![0; BlockSet::words(tree.store().block_count())];
-    let mut found = Vec::new();
-    tree.verify(None, &mut BlockSet::new(&mut words), &mut |block, what, detail| {
-        found.push(format!("block {block}: {what} ({detail})"));
-    })
-    .unwrap_or_else(|error| found.push(format!("{error:?}")));
-    found
+    flaws(tree, None)
 }
 
 /// All leaf entries, by the right links: digits, what goes with them, and TIDs.
 pub fn rows<S: Store>(tree: Tree<'_, S, Bytes>, shape: &BytesShape) -> Vec<(Vec<u8>, Vec<u8>, Tid)> {
     let mut all = Vec::new();
-    let first = OwnedKey::FIRST;
-    let mut pin = tree.leaf(Seek::At(first.key(tree.order()))).expect("there is a first leaf");
-    loop {
-        let page = tree.page(&pin).expect("a leaf");
-        all.extend(page.iter().map(|entry| in_one_piece(&entry, shape)));
-        let right = page.right();
-        pin.release();
-        if right == NO_BLOCK {
-            return all;
-        }
-        pin = tree.lock(right).expect("a right sibling");
-    }
+    for_each_entry(tree, |entry| all.push(in_one_piece(entry, shape)));
+    all
 }
 
 pub fn in_one_piece(entry: &Entry<'_, Bytes>, shape: &BytesShape) -> (Vec<u8>, Vec<u8>, Tid) {
@@ -499,8 +554,7 @@ pub fn in_one_piece(entry: &Entry<'_, Bytes>, shape: &BytesShape) -> (Vec<u8>, V
 pub fn scan(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Direction) -> Vec<Tid> {
     let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
     let mut found = Vec::new();
-    while let Some(pin) = cursor.read_page(bed.tree(), selection, false, &mut matches).expect("the page can be read") {
-        pin.unpin(&bed.store);
+    while read_on(bed.tree(), &mut cursor, selection, false, &mut matches).expect("the page can be read").is_some() {
         assert!(!matches.is_empty());
         found.extend_from_slice(matches.tids());
     }
@@ -513,8 +567,7 @@ pub fn scan_keys(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Dire
     let mut selection = *selection;
     selection.set_wants_keys(true);
     let mut found = Vec::new();
-    while let Some(pin) = cursor.read_page(bed.tree(), &selection, false, &mut matches).expect("the page can be read") {
-        pin.unpin(&bed.store);
+    while read_on(bed.tree(), &mut cursor, &selection, false, &mut matches).expect("the page can be read").is_some() {
         for at in 0..matches.len() {
             let entry = matches.entry(at).expect("keys were wanted");
             found.push(in_one_piece(&entry, &bed.taste.shape));

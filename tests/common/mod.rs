@@ -1,136 +1,199 @@
-//! A tree in memory beside a sorted set that holds what the tree should.
+//! Indexes in memory beside sorted sets of the rows that they should hold.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod bytes;
+mod lanes;
 
-use fpbtree_engine::format::{
-    Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Tid,
-};
-use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
-use fpbtree_engine::page::{Entry, LogKind, Meta, Shape, Side};
-use fpbtree_engine::scan::{Cursor, Direction, JumpPointers, Matches, Range, Scannable, Selection, Wanted};
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use lanes::*;
+
+use fpbtree_engine::format::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, Result, Tid};
+use fpbtree_engine::log::Ranges;
+use fpbtree_engine::page::{Entry, KeySpace, Keys, Meta, Page, PageMut, Side};
+use fpbtree_engine::scan::{Cursor, Direction, JumpPointers, Matches, Range, Scannable, Wanted, kill};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::store::{PageStore, Shared, Store};
 use fpbtree_engine::tree::check::BlockSet;
-use fpbtree_engine::tree::load::Loader;
-use fpbtree_engine::tree::{DeadTids, Seek, Tree, VacuumStats};
-use rand::Rng;
+use fpbtree_engine::tree::load::{LeafWriter, Loadable, Loader, PartPages};
+use fpbtree_engine::tree::{DeadTids, InsertOptions, Seek, Tree, VacuumStats};
 use rand::rngs::StdRng;
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::mem::MaybeUninit;
 
 pub const BUILD_ID: u64 = 0x0123_4567_89AB_CDEF;
 
-/// Widths that make pages hold about a dozen entries, so that trees get many levels: the in-page root takes most of it.
-pub fn small<L: Lane>() -> Geometry {
-    let all = MAX_PAGE_NODES as u8;
-    let widths = match L::KIND {
-        LaneKind::U32 => [all - 2, 1, all - 3, 1],
-        LaneKind::U64 => [all - 3, 1, all - 4, 2],
-        LaneKind::U128 => [all - 4, 2, all - 4, 2],
-        LaneKind::Prefix | LaneKind::PrefixPayload => unreachable!("exact lanes only"),
-    };
-    Geometry::with_widths(L::KIND, BUILD_ID, widths).expect("these widths fit")
-}
+/// What the key of an index's rows is, and how rows are made of numbers: [`Lanes`] and [`bytes::Taste`].
+pub trait KeyMaker {
+    type Keys: Scannable + Loadable;
+    /// A row. Rows are ordered as their entries are.
+    type Row: Clone + Ord + Debug;
+    /// All that is stored of a row.
+    type Image: PartialEq + Debug;
+    /// What a scan may be asked for.
+    type Wish: Debug;
 
-/// The widths an index gets.
-pub fn normal<L: Lane>() -> Geometry {
-    Geometry::choose(L::KIND, BUILD_ID)
-}
+    fn meta(&self) -> Meta;
+    fn order(&self) -> <Self::Keys as Keys>::Order<'_>;
+    /// The rank of NULLs, where entries have ranks.
+    fn ranks(&self) -> Option<bool>;
 
-/// An ascending column, NULLs last, whose lane is `L`.
-pub fn one_column<L: Lane>() -> KeyShape {
-    let ty = match L::KIND {
-        LaneKind::U32 => ColumnType::Oid,
-        LaneKind::U64 => ColumnType::Xid8,
-        LaneKind::U128 => ColumnType::Uuid,
-        LaneKind::Prefix | LaneKind::PrefixPayload => unreachable!("exact lanes only"),
-    };
-    KeyShape::new(&[Column { ty, descending: false, nulls_first: false }]).expect("one column fits")
-}
+    /// A row with the key of one number, NULL for none, and the heap TID of another. Keys' numbers are ordered as they are
+    /// or the other way round, as long as they are less than [`KEYS`].
+    fn numbered(&self, key: Option<u64>, number: u64) -> Self::Row;
+    /// A row with some key, and the heap TID that goes with this number.
+    fn random_row(&self, random: &mut StdRng, number: u64) -> Self::Row;
+    /// Another row with a row's key.
+    fn version(&self, row: &Self::Row, number: u64) -> Self::Row;
 
-/// What an index on exact lanes is.
-pub fn exact(shape: KeyShape, geometry: Geometry) -> Meta {
-    Meta { shape: Shape::Exact(shape), geometry, log: LogKind::Generic }
-}
+    fn entry(row: &Self::Row) -> Entry<'_, Self::Keys>;
+    /// Whether rows have the same key, their heap TIDs aside.
+    fn same_key(a: &Self::Row, b: &Self::Row) -> bool;
+    /// The places before and behind all rows with the key of this one.
+    fn around(&self, row: &Self::Row) -> [<Self::Keys as Keys>::OwnedKey; 2];
+    /// An entry's row, as it is stored, whether it is known to be dead or not.
+    fn image(&self, entry: &Entry<'_, Self::Keys>) -> Self::Image;
+    /// A match of a scan that wanted keys; `None` if it is damaged.
+    fn matched(matches: &Matches<Self::Keys>, at: usize) -> Option<Entry<'_, Self::Keys>>;
 
-/// How the columns of an index on exact lanes make keys.
-pub fn shape_of(meta: &Meta) -> KeyShape {
-    match meta.shape {
-        Shape::Exact(shape) => shape,
-        Shape::Bytes(_) => panic!("an index on exact lanes"),
+    /// Some of these rows, others, or all.
+    fn random_wish(&self, random: &mut StdRng, rows: &[Self::Row]) -> Self::Wish;
+    fn holds(&self, wish: &Self::Wish, row: &Self::Row) -> bool;
+    /// Makes a selection of a wish, keys and all, and hands it on.
+    fn wanting<R>(&self, wish: &Self::Wish, then: impl FnOnce(AnyWanted<'_, Self::Keys>) -> R) -> R;
+
+    fn tid(row: &Self::Row) -> Tid {
+        Self::entry(row).tid
+    }
+
+    fn image_of(&self, row: &Self::Row) -> Self::Image {
+        self.image(&Self::entry(row))
+    }
+
+    /// The images of all matches.
+    fn images(&self, matches: &Matches<Self::Keys>) -> Vec<Self::Image> {
+        let image = |at| self.image(&Self::matched(matches, at).expect("keys were wanted"));
+        (0..matches.len()).map(image).collect()
+    }
+
+    /// The place of an entry's key; `None` if it is damaged.
+    fn place(&self, entry: &Entry<'_, Self::Keys>) -> Option<<Self::Keys as Keys>::OwnedKey> {
+        let mut place = Self::Keys::FIRST;
+        Self::Keys::set_to_key(&mut place, entry, self.order())?;
+        Some(place)
     }
 }
 
-/// The rank of NULLs, where entries have ranks.
-pub fn ranks(shape: &KeyShape) -> Option<bool> {
-    (shape.columns().len() == 1).then(|| shape.null_rank())
-}
+/// Numbers of keys that are ordered are less.
+pub const KEYS: u64 = 1 << 16;
 
-/// A value's key.
-pub fn key<L: Lane>(lane: u128, row: u64) -> (L, Tid) {
-    (L::from_u128(lane), Tid::new(false, (row / 100) as u32, (row % 100) as u16 + 1, false))
-}
+/// Whatever a scan looks for.
+pub struct AnyWanted<'w, K>(pub &'w dyn Wanted<K>);
 
-/// A NULL's key, where NULLs come last.
-pub fn null_key<L: Lane>(row: u64) -> (L, Tid) {
-    (L::MAX, Tid::new(true, (row / 100) as u32, (row % 100) as u16 + 1, false))
-}
-
-/// The pages of a tree of these entries, loaded in bulk.
-pub fn load<L: Lane>(meta: &Meta, fill: usize, entries: impl Iterator<Item = (L, Tid)>) -> Vec<PageBytes> {
-    let mut pages = vec![meta.page()];
-    let mut write = |block: u32, page: &PageBytes| {
-        pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
-        assert!(pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
-        pages[block as usize] = *page;
-    };
-    let mut memory = Box::new(MaybeUninit::<Loader<L>>::uninit());
-    Loader::init(&mut memory, fill);
-    // SAFETY: just initialised.
-    let loader = unsafe { memory.assume_init_mut() };
-    for (lane, tid) in entries {
-        loader.add(&meta.geometry, (), &Entry { key: lane, tid, child: NO_BLOCK }, &mut write);
+impl<K: KeySpace> Wanted<K> for AnyWanted<'_, K> {
+    fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
+        self.0.at_or_after(place, out)
     }
-    loader.finish(&meta.geometry, (), &mut write);
-    pages
+
+    fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
+        self.0.before(place, out)
+    }
+
+    fn is_one_range(&self) -> bool {
+        self.0.is_one_range()
+    }
+
+    fn null_rank(&self) -> bool {
+        self.0.null_rank()
+    }
+
+    fn wants_keys(&self) -> bool {
+        self.0.wants_keys()
+    }
 }
 
-/// A tree, and the keys it should hold.
-pub struct Bed<L> {
+/// Everything from one place to before another, keys and all.
+pub struct Between<K: KeySpace> {
+    pub ends: [K::OwnedKey; 2],
+    pub null_rank: bool,
+}
+
+impl<K: KeySpace> Between<K> {
+    /// In an index whose NULLs come last.
+    pub fn new(ends: [K::OwnedKey; 2]) -> Self {
+        Between { ends, null_rank: true }
+    }
+}
+
+impl<K: KeySpace> Wanted<K> for Between<K> {
+    fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
+        let [low, high] = &self.ends;
+        K::copy(&mut out.first, if K::same(place, K::first()) { low } else { place });
+        K::copy(&mut out.after, high);
+        !K::same(place, high) && !K::same(place, K::last())
+    }
+
+    fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool {
+        let [low, high] = &self.ends;
+        K::copy(&mut out.first, low);
+        K::copy(&mut out.after, if K::same(place, K::last()) { high } else { place });
+        !K::same(place, low) && !K::same(place, K::first())
+    }
+
+    fn is_one_range(&self) -> bool {
+        true
+    }
+
+    fn null_rank(&self) -> bool {
+        self.null_rank
+    }
+
+    fn wants_keys(&self) -> bool {
+        true
+    }
+}
+
+/// An index, and the rows it should hold.
+pub struct AnyBed<M: KeyMaker> {
     pub store: MemoryStore,
     pub meta: Meta,
-    pub model: BTreeSet<Key<L>>,
+    pub taste: M,
+    pub model: BTreeSet<M::Row>,
 }
 
-impl<L: Lane> Bed<L> {
-    pub fn new(geometry: Geometry, capacity: usize) -> Self {
-        let meta = exact(one_column::<L>(), geometry);
-        Self::with(meta, |pages| MemoryStore::new(pages, capacity))
+impl<M: KeyMaker> AnyBed<M> {
+    /// Of pages that are there.
+    pub fn of(taste: M, store: MemoryStore, model: BTreeSet<M::Row>) -> Self {
+        AnyBed { store, meta: taste.meta(), taste, model }
     }
 
-    pub fn with(meta: Meta, store: impl FnOnce(&[PageBytes]) -> MemoryStore) -> Self {
-        let pages = load::<L>(&meta, 90, std::iter::empty());
-        Bed { store: store(&pages), meta, model: BTreeSet::new() }
+    /// Of no row.
+    pub fn empty(taste: M, store: impl FnOnce(&[PageBytes]) -> MemoryStore) -> Self {
+        let store = store(&load_rows(&taste, 90, [].into_iter()));
+        Self::of(taste, store, BTreeSet::new())
     }
 
-    pub fn tree(&self) -> Tree<'_, MemoryStore, L> {
-        Tree::new(&self.store, &self.meta.geometry)
+    pub fn tree(&self) -> Tree<'_, MemoryStore, M::Keys> {
+        Tree::ordered(&self.store, &self.meta.geometry, self.taste.order())
     }
 
-    /// Inserts a key that is not there yet.
-    pub fn insert(&mut self, (lane, tid): (L, Tid)) {
-        if self.model.insert(Key::new(lane, tid)) {
-            self.tree().insert(lane, tid, 90).expect("the insertion succeeds");
+    /// Inserts a row, unless it is there. Whether it was not.
+    pub fn add(&mut self, row: M::Row) -> bool {
+        let is_new = !self.model.contains(&row);
+        if is_new {
+            let inserted = self.tree().insert_entry(&M::entry(&row), InsertOptions::filling(90));
+            inserted.expect("the insertion succeeds");
+            self.model.insert(row);
         }
+        is_new
     }
 
     /// Removes the rows that `is_dead` names.
     pub fn vacuum(&mut self, mut is_dead: impl FnMut(Tid) -> bool) -> VacuumStats {
         let before = self.model.len();
-        self.model.retain(|key| !is_dead(key.tid));
+        self.model.retain(|row| !is_dead(M::tid(row)));
         let mut leaves = 0;
         let stats = self
             .tree()
@@ -150,16 +213,118 @@ impl<L: Lane> Bed<L> {
         self.store.truncate(end);
     }
 
+    /// What verification has to say.
+    pub fn flaws(&self) -> Vec<String> {
+        flaws(self.tree(), self.taste.ranks())
+    }
+
     /// Everything is as it should be.
     pub fn check(&self) {
         assert!(self.store.is_quiet(), "a lock or a pin is left over");
-        assert_eq!(problems(self.tree(), &shape_of(&self.meta)), Vec::<String>::new());
-        let entries = entries(self.tree());
-        assert!(entries.iter().map(Entry::key).eq(self.model.iter().copied()), "the tree holds something else");
+        assert_eq!(self.flaws(), Vec::<String>::new());
+        let mut expected = self.model.iter();
+        for_each_entry(self.tree(), |entry| {
+            let expected = expected.next().map(|row| self.taste.image_of(row));
+            assert!(Some(self.taste.image(entry)) == expected, "the tree holds something else");
+        });
+        assert!(expected.next().is_none(), "the tree holds less");
         let census = self.tree().census().expect("the tree can be counted");
         assert_eq!(census.entries, self.model.len() as u64);
         assert_eq!(census.free_pages, self.store.free_pages(), "a page is lost");
     }
+}
+
+/// The pages of an index of these rows, which come in order, loaded in bulk.
+pub fn load_rows<'r, M: KeyMaker>(taste: &M, fill: usize, rows: impl Iterator<Item = &'r M::Row>) -> Vec<PageBytes>
+where
+    M::Row: 'r,
+{
+    let meta = taste.meta();
+    let mut pages = vec![meta.page()];
+    let mut write = |block: u32, page: &PageBytes| {
+        pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
+        assert!(pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
+        pages[block as usize] = *page;
+    };
+    let mut memory = Box::new(MaybeUninit::<Loader<M::Keys>>::uninit());
+    Loader::init(&mut memory, fill);
+    // SAFETY: just initialised.
+    let loader = unsafe { memory.assume_init_mut() };
+    for row in rows {
+        loader.add(&meta.geometry, taste.order(), &M::entry(row), &mut write);
+    }
+    loader.finish(&meta.geometry, taste.order(), &mut write);
+    pages
+}
+
+/// What parts of an index write their leaves to.
+struct Parts<K: KeySpace> {
+    pages: Vec<PageBytes>,
+    leaves: Vec<(K::OwnedKey, Block)>,
+}
+
+impl<K: Loadable> PartPages<K> for Parts<K> {
+    fn take(&mut self) -> Block {
+        self.pages.push([0; PAGE_SIZE]);
+        self.pages.len() as Block - 1
+    }
+
+    fn write(&mut self, block: Block, low: &K::OwnedKey, page: &PageBytes) {
+        assert!(self.pages[block as usize].iter().all(|&byte| byte == 0), "block {block} is written twice");
+        self.pages[block as usize] = *page;
+        self.leaves.push((*low, block));
+    }
+}
+
+/// The same, loaded in parts that begin at these places, the last part first.
+pub fn load_in_parts<M: KeyMaker>(
+    taste: &M,
+    fill: usize,
+    rows: &[M::Row],
+    places: &[<M::Keys as Keys>::OwnedKey],
+) -> Vec<PageBytes> {
+    let (meta, order) = (taste.meta(), taste.order());
+    let geometry = &meta.geometry;
+    let parts = places.len() + 1;
+    let first = |part: usize| (2 + part) as Block;
+    let mut written = Parts::<M::Keys> { pages: vec![[0; PAGE_SIZE]; 2 + parts], leaves: Vec::new() };
+    written.pages[0] = meta.page();
+    let begin = |part: usize| {
+        let place = M::Keys::borrow(&places[part - 1], order);
+        rows.partition_point(|row| M::Keys::compare_entry(place, &M::entry(row)).is_gt())
+    };
+    let mut of_parts = Vec::new();
+    for part in (0..parts).rev() {
+        let (low, from) = if part == 0 { (M::Keys::FIRST, 0) } else { (places[part - 1], begin(part)) };
+        let (high, to) = places.get(part).map_or((M::Keys::LAST, rows.len()), |high| (*high, begin(part + 1)));
+        let mut memory = Box::new(MaybeUninit::<LeafWriter<M::Keys>>::uninit());
+        LeafWriter::init(&mut memory, fill, &low, first(part));
+        // SAFETY: just initialised.
+        let leaves = unsafe { memory.assume_init_mut() };
+        rows[from..to].iter().for_each(|row| leaves.add(geometry, order, &M::entry(row), &mut written));
+        let right = if part + 1 < parts { first(part + 1) } else { NO_BLOCK };
+        let last = leaves.finish(geometry, order, (&high, right), &mut written);
+        of_parts.insert(0, (last, std::mem::take(&mut written.leaves)));
+    }
+    for part in 1..parts {
+        let page = &mut written.pages[first(part) as usize];
+        PageMut::open(page, &mut Ranges::new()).expect("a leaf").set_left(of_parts[part - 1].0);
+    }
+    let mut pages = written.pages;
+    let behind = pages.len() as Block;
+    let mut write = |block: Block, page: &PageBytes| {
+        pages.resize(pages.len().max(block as usize + 1), [0; PAGE_SIZE]);
+        pages[block as usize] = *page;
+    };
+    let mut memory = Box::new(MaybeUninit::<Loader<M::Keys>>::uninit());
+    Loader::init(&mut memory, fill);
+    // SAFETY: just initialised.
+    let loader = unsafe { memory.assume_init_mut() };
+    for (low, block) in of_parts.iter().flat_map(|(_, leaves)| leaves) {
+        loader.add_leaf(geometry, order, &M::Keys::downlink(low, *block), behind, &mut write);
+    }
+    loader.finish(geometry, order, &mut write);
+    pages
 }
 
 /// Memory for a VACUUM to ask about the rows of many leaves at a time, or of few, or of none. Every thread counts for
@@ -169,49 +334,74 @@ pub fn memory_to_ask() -> Vec<u64> {
     vec![0; [40_000, 0, 3000, 100][CALLS.replace(CALLS.get() + 1) % 4]]
 }
 
-/// What verification has to say.
-pub fn problems<S: Store, L: Lane>(tree: Tree<'_, S, L>, shape: &KeyShape) -> Vec<String> {
+/// What verification has to say. `ranks` is the rank of NULLs, where entries have ranks.
+pub fn flaws<S: Store, K: KeySpace>(tree: Tree<'_, S, K>, ranks: Option<bool>) -> Vec<String> {
     let mut words = vec![0; BlockSet::words(tree.store().block_count())];
     let mut found = Vec::new();
-    tree.verify(ranks(shape), &mut BlockSet::new(&mut words), &mut |block, what, detail| {
+    tree.verify(ranks, &mut BlockSet::new(&mut words), &mut |block, what, detail| {
         found.push(format!("block {block}: {what} ({detail})"));
     })
     .unwrap_or_else(|error| found.push(format!("{error:?}")));
     found
 }
 
-/// All leaf entries, by the right links.
-pub fn entries<S: Store, L: Lane>(tree: Tree<'_, S, L>) -> Vec<Entry<'static, L>> {
-    let mut all = Vec::new();
-    let mut pin = tree.leaf(Seek::At(Key::MIN)).expect("there is a first leaf");
-    loop {
-        let page = tree.page(&pin).expect("a leaf");
-        all.extend(page.iter().map(|entry| Entry { key: entry.key, tid: entry.tid, child: entry.child }));
-        let right = page.right();
-        pin.release();
-        if right == 0 {
-            return all;
-        }
-        pin = tree.lock(right).expect("a right sibling");
+/// Shows `look` a page, share-locked.
+pub fn look_at<S: Store, K: KeySpace, R>(
+    tree: Tree<'_, S, K>,
+    block: Block,
+    look: impl FnOnce(&Page<'_, K>) -> R,
+) -> R {
+    let locked = tree.lock::<Shared>(block).expect("a page");
+    let result = look(&tree.page(&locked).expect("a page of the index"));
+    locked.release();
+    result
+}
+
+/// Shows `look` the leaves, by the right links.
+pub fn for_each_leaf<S: Store, K: KeySpace>(tree: Tree<'_, S, K>, mut look: impl FnMut(Block, &Page<'_, K>)) {
+    let first = tree.leaf(Seek::At(K::borrow(K::first(), tree.order()))).expect("there is a first leaf");
+    let mut block = first.block();
+    first.release();
+    while block != NO_BLOCK {
+        block = look_at(tree, block, |page| {
+            look(block, page);
+            page.right()
+        });
     }
 }
 
-/// What a scan finds, in its order.
-pub fn scan<S: Store, L: Lane>(
-    tree: Tree<'_, S, L>,
-    selection: &Selection<'_>,
-    direction: Direction,
+/// Shows `look` all leaf entries, by the right links.
+pub fn for_each_entry<S: Store, K: KeySpace>(tree: Tree<'_, S, K>, mut look: impl FnMut(&Entry<'_, K>)) {
+    for_each_leaf(tree, |_, page| page.iter().for_each(|entry| look(&entry)));
+}
+
+/// Reads on to the next page with matches. Nothing stays pinned. `None` at the end, else which page it is.
+pub fn read_on<S: Store, K: Scannable>(
+    tree: Tree<'_, S, K>,
+    cursor: &mut Cursor<K>,
+    wanted: &impl Wanted<K>,
     skip_dead: bool,
-) -> Vec<Key<L>> {
-    let mut cursor = Cursor::new(direction);
-    let mut matches = Box::new(Matches::new());
-    let mut found = Vec::new();
-    while let Some(pin) = cursor.read_page(tree, selection, skip_dead, &mut matches).expect("the page can be read") {
-        pin.unpin(tree.store());
-        assert!(!matches.is_empty());
-        found.extend(keys(&matches));
-    }
-    found
+    matches: &mut Matches<K>,
+) -> Result<Option<Block>> {
+    let Some(pin) = cursor.read_page(tree, wanted, skip_dead, matches)? else {
+        return Ok(None);
+    };
+    let block = pin.block(tree.store());
+    pin.unpin(tree.store());
+    Ok(Some(block))
+}
+
+/// Marks what was read of a page dead, where its flags are, if it is as it was then.
+pub fn kill_in<S: Store>(store: &S, block: Block, lsn: u64, places: &[u16]) {
+    let pin = store.pin(block).expect("a page");
+    kill(store, pin, lsn, places).unpin(store);
+}
+
+/// Marks entries dead, where their flags are, whatever page it is.
+pub fn mark_in<S: Store>(store: &S, block: Block, places: &[u16]) {
+    let locked = store.pin(block).expect("a page").lock::<Shared>(store);
+    locked.set_hint(places, Tid::DEAD);
+    locked.release();
 }
 
 /// That the leaves foreseen are those a scan finds something on, and others only that may hold what it wants.
@@ -223,10 +413,8 @@ pub fn check_leaves<S: Store, K: Scannable>(tree: Tree<'_, S, K>, wanted: &impl 
     while let Some(block) = leaves.next(tree, wanted).expect("the pages can be read") {
         assert!(!foreseen.contains(&block), "leaf {block} twice");
         foreseen.push(block);
-        let pin = tree.lock::<Shared>(block).expect("a leaf");
-        let page = tree.page(&pin).expect("a leaf");
         let (mut edge, mut range) = (K::fresh(), Range::fresh());
-        let meets = match direction {
+        let meets = look_at(tree, block, |page| match direction {
             Direction::Forward => {
                 K::set_to_fence(&mut edge, page.low());
                 wanted.at_or_after(&edge, &mut range) && !page.is_beyond(K::borrow(&range.first, tree.order()))
@@ -234,34 +422,16 @@ pub fn check_leaves<S: Store, K: Scannable>(tree: Tree<'_, S, K>, wanted: &impl 
             Direction::Backward => {
                 K::set_to_fence(&mut edge, page.high());
                 wanted.before(&edge, &mut range)
-                    && K::compare_fence(K::borrow(&range.after, tree.order()), &page, Side::Low).is_gt()
+                    && K::compare_fence(K::borrow(&range.after, tree.order()), page, Side::Low).is_gt()
             }
-        };
+        });
         // Between ranges a scan may have to look for the next key there is.
         assert!(meets || !wanted.is_one_range(), "leaf {block} has nothing that is wanted");
-        pin.release();
     }
     let mut rest = foreseen.iter();
-    while let Some(pin) = cursor.read_page(tree, wanted, false, &mut matches).expect("the page can be read") {
-        let block = pin.block(tree.store());
-        pin.unpin(tree.store());
+    while let Some(block) = read_on(tree, &mut cursor, wanted, false, &mut matches).expect("the page can be read") {
         if tree.root_level().expect("a root") > 0 {
             assert!(rest.any(|&leaf| leaf == block), "leaf {block} was not foreseen, or too late: {foreseen:?}");
         }
-    }
-}
-
-/// The keys of a page of matches.
-pub fn keys<L: Lane>(matches: &Matches<L>) -> impl Iterator<Item = Key<L>> {
-    (0..matches.len()).map(|at| Key::new(matches.lane(at), matches.tid(at)))
-}
-
-/// One of the keys a test plays with: `spread` lanes, the extreme ones among them, and some NULLs.
-pub fn some_key<L: Lane>(random: &mut StdRng, spread: u128) -> (L, Tid) {
-    let row = random.random_range(0..1 << 20);
-    match random.random_range(0..40) {
-        0 => null_key(row),
-        1 => key(L::MAX.to_u128(), row),
-        _ => key(random.random_range(0..spread) * (L::MAX.to_u128() / spread), row),
     }
 }
