@@ -14,7 +14,7 @@ use fpbtree_engine::page::{Keys, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Wanted};
 use fpbtree_engine::store::memory::{FrameId, MemoryStore};
 use fpbtree_engine::store::{
-    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Store, Suspect,
+    DeadSearch, Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Seen, Store, Suspect,
     Writable,
 };
 use fpbtree_engine::tree::{DeadTids, InsertOptions, Tree, Verdict};
@@ -340,7 +340,7 @@ impl<C: KeyMaker> Observers for Busy<C> {
         &self,
         leaf: &Locked<'_, Self, Exclusive>,
         suspects: &mut [Suspect],
-        search: Search,
+        search: DeadSearch,
     ) -> Option<Horizon> {
         let horizon = self.store.find_dead(&self.below(leaf), suspects, search);
         let found = suspects.iter().filter(|suspect| suspect.is_dead).count();

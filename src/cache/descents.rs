@@ -52,7 +52,7 @@ impl Module for RootLevel {
 
 /// A leaf and the mark from which on it was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct KnownLeaf {
     /// The mark.
     pub from: u64,
     /// The leaf.
@@ -65,9 +65,9 @@ pub struct Descents<M>(Tree<u64, Leaf, Levels, M>);
 impl<M: Deref<Target = [u8]>> Descents<M> {
     /// The leaf that is likely to have the keys of a mark.
     #[inline]
-    pub fn find(&self, mark: u64) -> Option<Found> {
+    pub fn find(&self, mark: u64) -> Option<KnownLeaf> {
         let (from, leaf) = self.0.find_at_most(mark)?;
-        (leaf != UNKNOWN).then_some(Found { from, leaf })
+        (leaf != UNKNOWN).then_some(KnownLeaf { from, leaf })
     }
 
     /// Bytes of its memory.

@@ -31,6 +31,8 @@ pub struct Selection<'a> {
     slots: [Slots<'a>; KeyShape::MAX_COLUMNS],
     nulls: Nulls,
     nothing: bool,
+    /// The lanes wanted are none but those from one to another, both included.
+    bounds: Option<(u128, u128)>,
 }
 
 /// A range of keys, both ends included, in which every key is wanted.
@@ -41,12 +43,25 @@ struct Span<L> {
 }
 
 impl<L: Lane> Wanted<L> for Selection<'_> {
+    #[inline]
     fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        self.span_from(Direction::Forward, *place).inspect(|span| *out = span.range()).is_some()
+        let Some((first, after)) = self.bounding_keys() else {
+            return self.range_from(Direction::Forward, *place, out);
+        };
+        self.range_from(Direction::Forward, first.max(*place), out) && {
+            out.after = out.after.min(after);
+            out.first < out.after
+        }
     }
 
     fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        self.span_before(*place).inspect(|span| *out = span.range()).is_some()
+        let bounds = self.bounding_keys();
+        let place = bounds.map_or(*place, |(_, after)| after.min(*place));
+        let Some(last) = place.predecessor() else { return false };
+        self.range_from(Direction::Backward, last, out) && {
+            out.first = bounds.map_or(out.first, |(first, _)| first.max(out.first));
+            out.first < out.after
+        }
     }
 
     fn null_rank(&self) -> bool {
@@ -119,6 +134,7 @@ impl<'a> Selection<'a> {
             slots: [Slots::Interval(0, 0); KeyShape::MAX_COLUMNS],
             nulls: Nulls::Included,
             nothing: false,
+            bounds: None,
         };
         selection.clear();
         selection
@@ -131,6 +147,7 @@ impl<'a> Selection<'a> {
         }
         self.nulls = Nulls::Included;
         self.nothing = false;
+        self.bounds = None;
     }
 
     /// The shape of the index scanned.
@@ -150,7 +167,7 @@ impl<'a> Selection<'a> {
             lane |= low << self.shape.slot(c).shift;
         }
         let has_no_nulls = !self.single() || self.nulls == Nulls::Excluded;
-        (has_no_nulls && !self.nothing).then_some(lane)
+        (has_no_nulls && !self.nothing && self.bounds.is_none()).then_some(lane)
     }
 
     /// Whether nothing can match.
@@ -284,6 +301,25 @@ impl<'a> Selection<'a> {
         }
     }
 
+    /// Wants no lanes but those from one to another, both included.
+    pub fn bound_lanes(&mut self, low: u128, high: u128) {
+        debug_assert!(low <= high, "lanes from {low} to {high}");
+        let (least, most) = self.bounds.unwrap_or((0, u128::MAX));
+        self.bounds = Some((least.max(low), most.min(high)));
+    }
+
+    /// The first key within the bounds, and the place behind the last.
+    #[inline]
+    fn bounding_keys<L: Lane>(&self) -> Option<(Key<L>, Key<L>)> {
+        let (low, high) = self.bounds?;
+        let after = if high < L::MAX.to_u128() { Key::new(L::from_u128(high + 1), Tid::MIN) } else { Key::MAX };
+        Some((Key::new(L::from_u128(low), Tid::MIN), after))
+    }
+
+    fn range_from<L: Lane>(&self, direction: Direction, key: Key<L>, out: &mut Range<L>) -> bool {
+        self.span_from(direction, key).inspect(|span| *out = span.range()).is_some()
+    }
+
     /// The range of wanted keys that a scan comes to first from `key` on, `key` included, or what is left of the one it is in.
     fn span_from<L: Lane>(&self, direction: Direction, key: Key<L>) -> Option<Span<L>> {
         if self.nothing {
@@ -309,11 +345,6 @@ impl<'a> Selection<'a> {
             Direction::Forward => a.first <= b.first,
             Direction::Backward => a.last >= b.last,
         })
-    }
-
-    /// The last range of wanted keys that ends before `key`, or what is left before `key` of the one it is in.
-    fn span_before<L: Lane>(&self, key: Key<L>) -> Option<Span<L>> {
-        self.span_from(Direction::Backward, key.predecessor()?)
     }
 
     /// Of the values' and the NULLs' next range the one that comes first; both as one where nothing parts them.
@@ -444,6 +475,11 @@ mod tests {
     use crate::keys::{Column, ColumnType};
     use proptest::prelude::*;
 
+    /// What is wanted before a key.
+    fn span_before<L: Lane>(selection: &Selection<'_>, key: Key<L>) -> Option<Span<L>> {
+        selection.span_from(Direction::Backward, key.predecessor()?)
+    }
+
     /// What a column is asked for, in fields.
     #[derive(Clone, Debug)]
     enum Condition {
@@ -553,7 +589,7 @@ mod tests {
             assert_eq!(next_row(&selection, &keys, key), next, "at or after {key:?}");
             let previous = (0..at).rfind(|&at| wanted[at]);
             assert_eq!(previous_row(&selection, &keys, key), previous, "before {key:?}");
-            for range in [selection.span_from(Direction::Forward, key), selection.span_before(key)].iter().flatten() {
+            for range in [selection.span_from(Direction::Forward, key), span_before(&selection, key)].iter().flatten() {
                 let inside = |key| (range.first..=range.last).contains(key);
                 let all_wanted = keys.iter().zip(&wanted).all(|(key, wanted)| *wanted || !inside(key));
                 assert!(all_wanted, "{range:?} beside {key:?}");
@@ -575,7 +611,7 @@ mod tests {
 
     fn previous_row<L: Lane>(selection: &Selection<'_>, keys: &[Key<L>], mut to: Key<L>) -> Option<usize> {
         loop {
-            let range = selection.span_before(to)?;
+            let range = span_before(selection, to)?;
             let at = keys.iter().rposition(|key| *key <= range.last)?;
             if keys[at] >= range.first {
                 return Some(at);
@@ -623,6 +659,37 @@ mod tests {
     }
 
     #[test]
+    fn lanes_are_bounded() {
+        let column = Column { ty: ColumnType::Int2, descending: false, nulls_first: false };
+        let shape = KeyShape::new(&[column, column]).unwrap();
+        let lanes = |selection: &Selection<'_>, direction| {
+            let (mut place, mut found) = ([Key::<u64>::MIN, Key::MAX], Vec::new());
+            let mut range = Range::<u64>::fresh();
+            let at = usize::from(direction == Direction::Backward);
+            while selection.next(direction, &place[at], &mut range) {
+                found.push((range.first.lane, range.after.lane));
+                place = [range.after, range.first];
+            }
+            found
+        };
+        let mut room = [(0, 0); 2];
+        let mut selection = Selection::new(&shape);
+        selection.any_between(1, &mut [(5, 6)], &mut room);
+        let lane =
+            |first: u128, second: u128| shape.slot_of(0, first) << shape.slot(0).shift | shape.slot_of(1, second);
+        selection.bound_lanes(lane(3, 6), u128::MAX);
+        selection.bound_lanes(0, lane(5, 5));
+        let expected = [(3, 6, 6), (4, 5, 6), (5, 5, 5)];
+        let expected = expected.map(|(a, low, high)| (lane(a, low) as u64, lane(a, high) as u64 + 1));
+        assert_eq!(lanes(&selection, Direction::Forward), expected);
+        assert_eq!(lanes(&selection, Direction::Backward), [expected[2], expected[1], expected[0]]);
+        assert_eq!(selection.one_lane(), None);
+        selection.bound_lanes(lane(6, 0), u128::MAX);
+        assert_eq!(lanes(&selection, Direction::Forward), []);
+        assert_eq!(lanes(&selection, Direction::Backward), []);
+    }
+
+    #[test]
     fn no_interval_wants_nothing() {
         let column = Column { ty: ColumnType::Uuid, descending: true, nulls_first: true };
         let shape = KeyShape::new(&[column]).unwrap();
@@ -633,6 +700,6 @@ mod tests {
         let mut selection = Selection::new(&shape);
         selection.any_between(0, &mut all, &mut room);
         assert_eq!(selection.parts(0), 1);
-        assert_eq!(selection.span_before(Key::<u128>::MAX).unwrap().last.lane, u128::MAX);
+        assert_eq!(span_before(&selection, Key::<u128>::MAX).unwrap().last.lane, u128::MAX);
     }
 }

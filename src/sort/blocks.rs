@@ -72,7 +72,7 @@ impl Chain {
 }
 
 /// What entries are like.
-pub(super) struct Seen<L> {
+pub(super) struct Survey<L> {
     pub ascending: bool,
     pub descending: bool,
     /// The bits in which not all lanes are the same.
@@ -233,9 +233,9 @@ impl<'m, L: Radix, H: Host<'m>> Blocks<'m, L, H> {
     }
 
     /// Looks at all of a chain's entries, which are several.
-    pub fn look(&mut self, chain: &Chain) -> Seen<L> {
+    pub fn look(&mut self, chain: &Chain) -> Survey<L> {
         let first = self.entries(chain.first)[0];
-        let mut seen = Seen { ascending: true, descending: true, lanes: L::MIN, tids: 0 };
+        let mut seen = Survey { ascending: true, descending: true, lanes: L::MIN, tids: 0 };
         let (mut block, mut left, mut previous) = (chain.first, chain.count, first);
         while left > 0 {
             self.host.check();

@@ -527,7 +527,7 @@ fn marker_bits(normal: &[u8]) -> u64 {
 /// A sorted run in a file, and its next record. Behind the records the file has the places of some of them, one in
 /// [`STRIDE`], and how many these are.
 struct BytesRun<'m, H, F: RunFiles> {
-    ahead: Ahead<'m, H, F>,
+    ahead: PieceReader<'m, H, F>,
     /// Bytes of records, and how many places there are.
     size: usize,
     places: usize,
@@ -537,7 +537,7 @@ struct BytesRun<'m, H, F: RunFiles> {
 
 impl<'m, H: Host<'m>, F: RunFiles> BytesRun<'m, H, F> {
     fn new(host: H, files: F, file: F::File, size: usize, places: usize) -> Self {
-        let ahead = Ahead { files, file, buffer: List::new(host), at: 0, end: 0, unread: 0 };
+        let ahead = PieceReader { files, file, buffer: List::new(host), at: 0, end: 0, unread: 0 };
         BytesRun { ahead, size, places, record: List::new(host) }
     }
 
@@ -565,7 +565,7 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesRun<'m, H, F> {
 
     /// Reads the record at a place.
     fn read(&mut self, at: usize) -> &Record {
-        let Ahead { files, file, .. } = self.ahead;
+        let PieceReader { files, file, .. } = self.ahead;
         files.seek(file, at);
         let record = self.memory();
         Bytes::get(files, file, record);
@@ -614,7 +614,7 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesRun<'m, H, F> {
 }
 
 /// A file being read, a piece at a time.
-struct Ahead<'m, H, F: RunFiles> {
+struct PieceReader<'m, H, F: RunFiles> {
     files: F,
     file: F::File,
     /// The bytes at hand, between two places of as many as there is room for.
@@ -625,7 +625,7 @@ struct Ahead<'m, H, F: RunFiles> {
     unread: usize,
 }
 
-impl<'m, H: Host<'m>, F: RunFiles> Ahead<'m, H, F> {
+impl<'m, H: Host<'m>, F: RunFiles> PieceReader<'m, H, F> {
     /// Goes to the bytes between two places.
     fn begin(&mut self, first: usize, end: usize, ahead: usize) {
         if self.buffer.is_empty() {

@@ -5,7 +5,7 @@
 //! page versions that may have been written by then.
 
 use super::{
-    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect,
+    DeadSearch, Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Seen, Shared, Suspect,
     Writable,
 };
 use crate::cache::descents::{Descents, Marks};
@@ -50,7 +50,7 @@ enum Written {
     Image(Box<PageBytes>),
 }
 
-struct Record {
+struct LoggedChange {
     own: Vec<u8>,
     generic: Vec<(Block, Written)>,
     /// What the pages were afterwards, in case they are written then.
@@ -64,7 +64,7 @@ pub struct MemoryStore {
     free: Mutex<Vec<Block>>,
     lsn: Mutex<u64>,
     /// What the store began with and everything since, if it is kept.
-    log: Option<Mutex<Vec<Record>>>,
+    log: Option<Mutex<Vec<LoggedChange>>>,
     base: Vec<PageBytes>,
     jitter: AtomicBool,
     /// Where an entry went last, whoever inserted it.
@@ -266,7 +266,7 @@ impl MemoryStore {
     }
 }
 
-impl Record {
+impl LoggedChange {
     fn redo(&self, pages: &mut [PageBytes], lsn: u64, form: Form) {
         let decoded = Decoded::decode(&self.own).expect("a logged change can be read");
         let change = decoded.change();
@@ -522,7 +522,7 @@ impl PageStore for MemoryStore {
             }
         }
         if let Some(log) = &self.log {
-            log.lock().push(Record { own, generic, versions });
+            log.lock().push(LoggedChange { own, generic, versions });
         }
     }
 
@@ -540,14 +540,14 @@ impl Observers for MemoryStore {
         &self,
         _leaf: &Locked<'_, Self, Exclusive>,
         suspects: &mut [Suspect],
-        search: Search,
+        search: DeadSearch,
     ) -> Option<Horizon> {
         let dead = self.dead.lock();
-        let mut wanted = if let Search::Versions(wanted) = search { wanted } else { usize::MAX };
+        let mut wanted = if let DeadSearch::Versions(wanted) = search { wanted } else { usize::MAX };
         let mut horizon = None;
         for suspect in suspects {
             let died = dead.get(&suspect.tid.position()).copied();
-            let Some(died) = died.filter(|_| search == Search::Marked || suspect.has_twin && wanted > 0) else {
+            let Some(died) = died.filter(|_| search == DeadSearch::Marked || suspect.has_twin && wanted > 0) else {
                 continue;
             };
             (suspect.is_dead, wanted) = (true, wanted - 1);

@@ -19,7 +19,7 @@ pub struct Suspect {
 
 /// How hard dead rows are looked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Search {
+pub enum DeadSearch {
     /// Those marked dead, and others whose rows happen to be beside theirs.
     Marked,
     /// As many as this, where the most are likely to be.
@@ -42,7 +42,7 @@ pub trait Observers: PageStore {
         &self,
         _leaf: &Locked<'_, Self, Exclusive>,
         _suspects: &mut [Suspect],
-        _search: Search,
+        _search: DeadSearch,
     ) -> Option<Horizon> {
         None
     }

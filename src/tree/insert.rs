@@ -82,6 +82,11 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         loop {
             let page = self.page(&target)?;
             let level = page.level();
+            debug_assert!(
+                !page.is_below(key) && (!page.is_beyond(key) || !is_link(page.right())),
+                "another page's key"
+            );
+            debug_assert!(!page.is_incomplete() && !page.is_deleted(), "a page to be finished first");
             let mut change = start(below.is_some());
             if page.insertion(key, entry, &mut change) {
                 self.commit([below.as_mut().map(Locked::writable), Some(target.writable())], &change);
@@ -137,6 +142,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     // Not inlined: whole pages lie in its frame, and nearly all insertions do without.
     #[inline(never)]
     pub(super) fn grow_root(&self, mut root: Locked<'t, S, Exclusive>) -> Result<()> {
+        debug_assert_eq!(root.block(), ROOT);
         let page = self.page(&root)?;
         let entries = Joined::of(page);
         let total = entries.len();
@@ -191,6 +197,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         mut below: Option<Locked<'t, S, Exclusive>>,
         fill: usize,
     ) -> Result<()> {
+        debug_assert_ne!(target.block(), ROOT, "the root grows instead");
         let page = self.page(&target)?;
         let (block, level) = (target.block(), page.level());
         let mut new = self.store.allocate()?;
@@ -302,6 +309,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// pin are given back.
     pub(super) fn finish_split(&self, mut left: Locked<'t, S, Exclusive>) -> Result<()> {
         let page = self.page(&left)?;
+        debug_assert!(page.is_incomplete(), "a split that is finished");
         let (right, level) = (page.right(), page.level() + 1);
         let mut high = K::FIRST;
         K::set_to_fence(&mut high, page.high());

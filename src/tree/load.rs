@@ -369,8 +369,8 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
 const ARENA: usize = 8 * PAGE_SIZE;
 
 /// Entries whose keys are byte strings.
-pub struct BytesBatch {
-    records: [Record; MAX_PAGE_ENTRIES],
+pub struct BytesFilling {
+    records: [FilledEntry; MAX_PAGE_ENTRIES],
     count: usize,
     used: usize,
     /// What the page's keys have in common with its low fence, and what the cells take behind that.
@@ -381,7 +381,7 @@ pub struct BytesBatch {
 }
 
 #[derive(Clone, Copy)]
-struct Record {
+struct FilledEntry {
     at: u32,
     normal: u16,
     payload: u16,
@@ -390,10 +390,10 @@ struct Record {
 }
 
 impl Loadable for Bytes {
-    type Batch = BytesBatch;
+    type Batch = BytesFilling;
 }
 
-impl BytesBatch {
+impl BytesFilling {
     /// What cells take under a prefix.
     fn cells_under(&self, geometry: &Geometry, level: u8, prefix: usize) -> usize {
         let mut sum = 0;
@@ -416,7 +416,7 @@ fn cell_size(geometry: &Geometry, level: u8, prefix: usize, normal: usize, paylo
     geometry.layout(level).cell_size(normal.saturating_sub(prefix + HEAD), payload)
 }
 
-impl Batch<Bytes> for BytesBatch {
+impl Batch<Bytes> for BytesFilling {
     fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &OwnedKey, entry: &Entry<'_, Bytes>) -> bool {
         let layout = geometry.layout(level);
         let (normal, payload) = (entry.key.normal_length(), entry.key.payload.len());
@@ -444,7 +444,7 @@ impl Batch<Bytes> for BytesBatch {
             room[normal..].copy_from_slice(entry.key.payload);
         }
         self.records[self.count] =
-            Record { at, normal: normal as u16, payload: payload as u16, child: entry.child, tid: entry.tid };
+            FilledEntry { at, normal: normal as u16, payload: payload as u16, child: entry.child, tid: entry.tid };
         (self.count, self.used) = (self.count + 1, self.used + needed);
         (self.prefix, self.cells, self.filling) = (prefix, before + own, filling);
         true
@@ -455,7 +455,7 @@ impl Batch<Bytes> for BytesBatch {
     }
 
     fn entry(&self, index: usize) -> Entry<'_, Bytes> {
-        let Record { at, normal, payload, child, tid } = self.records[index];
+        let FilledEntry { at, normal, payload, child, tid } = self.records[index];
         let (key, rest) = self.arena[at as usize..].split_at(normal as usize);
         Entry { key: Stored::whole(key, &rest[..payload as usize]), tid, child }
     }

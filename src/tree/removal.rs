@@ -4,7 +4,7 @@ use super::Tree;
 use crate::format::{MAX_PAGE_ENTRIES, MAX_PAGE_NODES, Position, Result, Tid};
 use crate::log::{Change, Edit};
 use crate::page::{KeySpace, Page};
-use crate::store::{Exclusive, Locked, Search, Store, Suspect};
+use crate::store::{DeadSearch, Exclusive, Locked, Store, Suspect};
 
 /// Of how many entries of a page that versions of rows fill one has to be dead: fewer would be looked for again at once.
 const WORTHWHILE: usize = 24;
@@ -110,7 +110,7 @@ impl<S: Store, K: KeySpace> Tree<'_, S, K> {
         let rows = &mut rows[..count];
         rows.sort_unstable();
         let suspects = Suspects::of(&page, |suspect| rows.binary_search(&suspect.tid.block()).is_ok());
-        self.remove_dead(leaf, suspects, Search::Marked)
+        self.remove_dead(leaf, suspects, DeadSearch::Marked)
     }
 
     /// Removes old versions of rows from an exclusively locked leaf that they fill (nbtree's `_bt_bottomupdel_pass`).
@@ -121,11 +121,16 @@ impl<S: Store, K: KeySpace> Tree<'_, S, K> {
             return Ok(false);
         }
         let (suspects, enough) = (Suspects::of(&page, |_| true), page.entries().div_ceil(WORTHWHILE));
-        self.remove_dead(leaf, suspects, Search::Versions(enough))
+        self.remove_dead(leaf, suspects, DeadSearch::Versions(enough))
     }
 
     /// Removes the suspects that are dead. Whether there were any.
-    fn remove_dead(&self, leaf: &mut Locked<'_, S, Exclusive>, mut suspects: Suspects, search: Search) -> Result<bool> {
+    fn remove_dead(
+        &self,
+        leaf: &mut Locked<'_, S, Exclusive>,
+        mut suspects: Suspects,
+        search: DeadSearch,
+    ) -> Result<bool> {
         let Some(horizon) = self.store.find_dead(leaf, suspects.all(), search) else {
             return Ok(false);
         };

@@ -109,6 +109,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         to: &mut Locked<'t, S, Exclusive>,
     ) -> Result<bool> {
         let page = self.page(from)?;
+        debug_assert!(!is_link(page.right()), "a page that is not the last of its level");
+        debug_assert!(to.block() < from.block(), "a page is moved towards the file's beginning");
         let (block, new_block, level) = (from.block(), to.block(), page.level());
         let mut low = K::FIRST;
         K::set_to_fence(&mut low, page.low());

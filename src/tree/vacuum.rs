@@ -252,7 +252,10 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         parent: &mut Locked<'t, S, Exclusive>,
     ) -> Result<Deletion> {
         let (block, right_block) = (trio.page.block(), trio.right.block());
+        debug_assert_ne!(block, ROOT, "the root stays");
         let (page, above, beside) = (self.page(&trio.page)?, self.page(parent)?, self.page(&trio.right)?);
+        debug_assert_eq!(page.entries(), usize::from(page.level() > 0), "a page that has more than it may have");
+        debug_assert!(!above.is_incomplete(), "the parent's split is to be finished first");
         let here = above.lower_bound(K::borrow(low, self.order));
         let next = above.next(here);
         let leads = |at, fence, to| {

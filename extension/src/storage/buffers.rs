@@ -11,7 +11,7 @@ use fpbtree_engine::log::{Change, Horizon, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{
-    Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Search, Seen, Shared, Suspect,
+    DeadSearch, Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Seen, Shared, Suspect,
     Writable,
 };
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot};
@@ -460,7 +460,7 @@ impl Observers for PgStore {
         &self,
         leaf: &Locked<'_, Self, Exclusive>,
         suspects: &mut [Suspect],
-        search: Search,
+        search: DeadSearch,
     ) -> Option<Horizon> {
         let heap = self.heap;
         // SAFETY: an open relation and its table, and an exclusively locked leaf.

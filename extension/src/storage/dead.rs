@@ -2,7 +2,7 @@
 
 use fpbtree_engine::format::Block;
 use fpbtree_engine::log::Horizon;
-use fpbtree_engine::store::{Search, Suspect};
+use fpbtree_engine::store::{DeadSearch, Suspect};
 use pgrx::pg_sys::{self, Relation, TM_IndexDelete, TM_IndexDeleteOp, TM_IndexStatus};
 
 use crate::pg::memory::{allocate, free};
@@ -22,7 +22,7 @@ pub unsafe fn find(
     heap: Relation,
     leaf: Block,
     suspects: &mut [Suspect],
-    search: Search,
+    search: DeadSearch,
 ) -> Option<Horizon> {
     if suspects.is_empty() {
         return None;
@@ -38,18 +38,18 @@ pub unsafe fn find(
             rows.add(at).write(TM_IndexDelete { tid: heap_tid(suspect.tid), id: at as i16 });
             states.add(at).write(TM_IndexStatus {
                 idxoffnum: at as u16 + 1,
-                knowndeletable: search == Search::Marked && suspect.tid.dead(),
-                promising: search != Search::Marked && suspect.has_twin,
+                knowndeletable: search == DeadSearch::Marked && suspect.tid.dead(),
+                promising: search != DeadSearch::Marked && suspect.has_twin,
                 freespace: ONE,
             });
         }
         let mut operation = TM_IndexDeleteOp {
             irel: rel,
             iblknum: leaf,
-            bottomup: search != Search::Marked,
+            bottomup: search != DeadSearch::Marked,
             bottomupfreespace: match search {
-                Search::Marked => 0,
-                Search::Versions(wanted) => wanted as i32,
+                DeadSearch::Marked => 0,
+                DeadSearch::Versions(wanted) => wanted as i32,
             },
             ndeltids: suspects.len() as i32,
             deltids: rows,

@@ -3,7 +3,7 @@
 
 use core::cell::UnsafeCell;
 
-use fpbtree_engine::cache::descents::{Descents, Found, Marks};
+use fpbtree_engine::cache::descents::{Descents, KnownLeaf, Marks};
 use fpbtree_engine::cache::hot_keys::Lookup;
 use fpbtree_engine::format::Block;
 use fpbtree_engine::store::Seen;
@@ -145,7 +145,7 @@ impl Place {
             cache.counts.misses += 1;
             return None;
         }
-        let Some(Found { from, leaf }) = cache.descents.as_ref().and_then(|descents| descents.find(mark)) else {
+        let Some(KnownLeaf { from, leaf }) = cache.descents.as_ref().and_then(|descents| descents.find(mark)) else {
             cache.counts.misses += 1;
             return None;
         };

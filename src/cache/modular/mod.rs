@@ -33,7 +33,7 @@ mod order;
 mod region;
 
 pub use node::Value;
-pub use order::{Binary, Interpolation, Keys, Linear, Order, Search, Sentinels, Sorted, Unsorted};
+pub use order::{Binary, Interpolation, Linear, NodeKeys, Order, Search, Sentinels, Sorted, Unsorted};
 
 use crate::format::Lane;
 use crate::simd::{self, Simd};
@@ -364,7 +364,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
     pub fn verify(&self) -> Result<(), Error> {
         let levels = self.region.get(Field::Levels) as usize;
         sound((1..=MOST_LEVELS).contains(&levels))?;
-        let mut found = Found::default();
+        let mut found = EntryPlace::default();
         let root = self.region.root()?;
         self.verify_children(&self.root, root, levels, (None, None), &mut found)?;
         sound(found.next == 0 && found.entries == self.len())?;
@@ -379,7 +379,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
         node: &[u8],
         levels: usize,
         bounds: (Option<K>, Option<K>),
-        found: &mut Found,
+        found: &mut EntryPlace,
     ) -> Result<(), Error> {
         sound(layout.flaw(node).is_none())?;
         let mut low = bounds.0;
@@ -402,7 +402,7 @@ impl<K: Lane, V: Value, S: Modules, M: Deref<Target = [u8]>> Tree<K, V, S, M> {
         sound(number == 0)
     }
 
-    fn verify_leaf(&self, id: u32, (low, high): (Option<K>, Option<K>), found: &mut Found) -> Result<(), Error> {
+    fn verify_leaf(&self, id: u32, (low, high): (Option<K>, Option<K>), found: &mut EntryPlace) -> Result<(), Error> {
         let leaf = self.leaf(id)?;
         sound(Self::LEAF.flaw(leaf).is_none())?;
         let expected = (found.leaves == 0 || found.next == id) && NodeLink::Previous.get(leaf) == found.leaf;
@@ -731,7 +731,7 @@ impl<K: Lane, V: Value, S: Modules, M: DerefMut<Target = [u8]>> Tree<K, V, S, M>
 
 /// What [`Tree::verify`] has met.
 #[derive(Default)]
-struct Found {
+struct EntryPlace {
     inner: u32,
     leaves: u32,
     entries: u64,

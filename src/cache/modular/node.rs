@@ -10,13 +10,13 @@
 
 use core::marker::PhantomData;
 
-use super::order::{HEADER, Keys, LINE, Order, per_line};
+use super::order::{HEADER, LINE, NodeKeys, Order, per_line};
 use crate::format::Lane;
 use crate::simd::{Lanes, Simd};
 
 /// Bytes of keys in nodes that are always searched as if they were full: sooner done than a branch is mispredicted.
 const SMALL: usize = 1024;
-/// Keys looked at to choose where an unsorted node is split.
+/// NodeKeys looked at to choose where an unsorted node is split.
 const SAMPLE: usize = 15;
 
 /// A payload: copied in and out of nodes as bytes.
@@ -166,10 +166,14 @@ impl<K: Lane, P: Value, O: Order> NodeLayout<K, P, O> {
     }
 
     #[inline(always)]
-    fn keys<'a>(&self, simd: Simd, node: &'a [u8]) -> Keys<'a> {
+    fn keys<'a>(&self, simd: Simd, node: &'a [u8]) -> NodeKeys<'a> {
         // A large node is not searched as a whole.
         let room = if self.capacity * K::SIZE <= SMALL { self.capacity } else { 0 };
-        Keys { lanes: Lanes { bytes: node, at: self.keys, n: self.count(node), room }, payloads: self.payloads, simd }
+        NodeKeys {
+            lanes: Lanes { bytes: node, at: self.keys, n: self.count(node), room },
+            payloads: self.payloads,
+            simd,
+        }
     }
 
     /// The slot of `key`, or else the slot at which [`insert`](Self::insert) wants it.

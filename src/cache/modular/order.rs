@@ -12,14 +12,14 @@ pub(super) const HEADER: usize = 16;
 
 /// The keys of one node.
 #[derive(Clone, Copy)]
-pub struct Keys<'a> {
+pub struct NodeKeys<'a> {
     pub(super) lanes: Lanes<'a>,
     /// Where in the node the payloads begin.
     pub(super) payloads: usize,
     pub(super) simd: Simd,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> NodeKeys<'a> {
     /// How many there are.
     #[inline(always)]
     pub fn len(&self) -> usize {
@@ -61,10 +61,10 @@ impl<'a> Keys<'a> {
 
     /// The sentinels: the first keys of all lines.
     #[inline(always)]
-    fn sentinels<K: Lane>(&self) -> Keys<'a> {
+    fn sentinels<K: Lane>(&self) -> NodeKeys<'a> {
         let Lanes { bytes, n, room, .. } = self.lanes;
         let lines = |keys: usize| keys.div_ceil(per_line::<K>());
-        Keys { lanes: Lanes { bytes, at: HEADER, n: lines(n), room: lines(room) }, ..*self }
+        NodeKeys { lanes: Lanes { bytes, at: HEADER, n: lines(n), room: lines(room) }, ..*self }
     }
 }
 
@@ -76,10 +76,10 @@ pub trait Order {
     const SENTINELS: bool = false;
 
     /// The slot of `key`, or else the slot at which it is to be inserted.
-    fn slot<K: Lane>(keys: Keys<'_>, key: K) -> Result<usize, usize>;
+    fn slot<K: Lane>(keys: NodeKeys<'_>, key: K) -> Result<usize, usize>;
 
     /// The slot of the greatest key that is `key` or less.
-    fn at_most<K: Lane>(keys: Keys<'_>, key: K) -> Option<usize>;
+    fn at_most<K: Lane>(keys: NodeKeys<'_>, key: K) -> Option<usize>;
 }
 
 /// Entries in the order they came, searched by SIMD equality: the paper's write-optimized leaf.
@@ -89,12 +89,12 @@ impl Order for Unsorted {
     const SORTED: bool = false;
 
     #[inline(always)]
-    fn slot<K: Lane>(keys: Keys<'_>, key: K) -> Result<usize, usize> {
+    fn slot<K: Lane>(keys: NodeKeys<'_>, key: K) -> Result<usize, usize> {
         keys.simd.position(keys.lanes, key).ok_or(keys.lanes.n)
     }
 
     #[inline(always)]
-    fn at_most<K: Lane>(keys: Keys<'_>, key: K) -> Option<usize> {
+    fn at_most<K: Lane>(keys: NodeKeys<'_>, key: K) -> Option<usize> {
         keys.simd.position_at_most(keys.lanes, key)
     }
 }
@@ -107,7 +107,7 @@ impl<S: Search> Order for Sorted<S> {
     const SENTINELS: bool = S::SENTINELS;
 
     #[inline(always)]
-    fn slot<K: Lane>(keys: Keys<'_>, key: K) -> Result<usize, usize> {
+    fn slot<K: Lane>(keys: NodeKeys<'_>, key: K) -> Result<usize, usize> {
         let place = S::count(keys, key);
         match place.checked_sub(1) {
             Some(slot) if keys.key::<K>(slot) == key => Ok(slot),
@@ -116,7 +116,7 @@ impl<S: Search> Order for Sorted<S> {
     }
 
     #[inline(always)]
-    fn at_most<K: Lane>(keys: Keys<'_>, key: K) -> Option<usize> {
+    fn at_most<K: Lane>(keys: NodeKeys<'_>, key: K) -> Option<usize> {
         S::count(keys, key).checked_sub(1)
     }
 }
@@ -127,7 +127,7 @@ pub trait Search {
     const SENTINELS: bool = false;
 
     /// How many keys are `key` or less. At most the number of keys, whatever they are.
-    fn count<K: Lane>(keys: Keys<'_>, key: K) -> usize;
+    fn count<K: Lane>(keys: NodeKeys<'_>, key: K) -> usize;
 }
 
 /// All keys, by SIMD: for small nodes.
@@ -135,7 +135,7 @@ pub struct Linear;
 
 impl Search for Linear {
     #[inline(always)]
-    fn count<K: Lane>(keys: Keys<'_>, key: K) -> usize {
+    fn count<K: Lane>(keys: NodeKeys<'_>, key: K) -> usize {
         keys.simd.count_less_equal(keys.lanes, key)
     }
 }
@@ -145,7 +145,7 @@ pub struct Binary;
 
 impl Search for Binary {
     #[inline(always)]
-    fn count<K: Lane>(keys: Keys<'_>, key: K) -> usize {
+    fn count<K: Lane>(keys: NodeKeys<'_>, key: K) -> usize {
         halve(keys, (0, keys.lanes.n), key, &mut || ())
     }
 }
@@ -168,7 +168,7 @@ impl Interpolation {
 
 impl Search for Interpolation {
     #[inline(always)]
-    fn count<K: Lane>(keys: Keys<'_>, key: K) -> usize {
+    fn count<K: Lane>(keys: NodeKeys<'_>, key: K) -> usize {
         interpolate(keys, key, &mut || ())
     }
 }
@@ -184,7 +184,7 @@ impl<S: Search> Search for Sentinels<S> {
     };
 
     #[inline(always)]
-    fn count<K: Lane>(keys: Keys<'_>, key: K) -> usize {
+    fn count<K: Lane>(keys: NodeKeys<'_>, key: K) -> usize {
         let Some(line) = S::count(keys.sentinels::<K>(), key).checked_sub(1) else {
             return 0;
         };
@@ -193,14 +193,14 @@ impl<S: Search> Search for Sentinels<S> {
     }
 }
 
-/// Keys in a line.
+/// NodeKeys in a line.
 pub(super) const fn per_line<K: Lane>() -> usize {
     LINE / K::SIZE
 }
 
 /// Binary search of the slots in `range`, of which all keys before are `key` or less and all behind are greater.
 #[inline(always)]
-fn halve<K: Lane>(keys: Keys<'_>, range: (usize, usize), key: K, probed: &mut impl FnMut()) -> usize {
+fn halve<K: Lane>(keys: NodeKeys<'_>, range: (usize, usize), key: K, probed: &mut impl FnMut()) -> usize {
     let (mut start, mut len) = (range.0, range.1 - range.0);
     while len > per_line::<K>() {
         let half = len / 2;
@@ -214,7 +214,7 @@ fn halve<K: Lane>(keys: Keys<'_>, range: (usize, usize), key: K, probed: &mut im
 }
 
 #[inline(always)]
-fn interpolate<K: Lane>(keys: Keys<'_>, key: K, probed: &mut impl FnMut()) -> usize {
+fn interpolate<K: Lane>(keys: NodeKeys<'_>, key: K, probed: &mut impl FnMut()) -> usize {
     let window = Interpolation::LINES * per_line::<K>();
     let (mut start, mut end) = (0, keys.lanes.n);
     for _ in 0..Interpolation::MOST {
@@ -267,7 +267,7 @@ mod tests {
     fn most_probes<K: Lane>(sorted: &[K], wanted: impl Iterator<Item = K>) -> usize {
         let node = stored(sorted);
         let lanes = Lanes { bytes: &node, at: 0, n: sorted.len(), room: sorted.len() };
-        let keys = Keys { lanes, payloads: node.len(), simd: Simd::chosen() };
+        let keys = NodeKeys { lanes, payloads: node.len(), simd: Simd::chosen() };
         let search = |key| {
             let mut probes = 0;
             let count = interpolate(keys, key, &mut || probes += 1);
@@ -329,7 +329,7 @@ mod tests {
             for key in around(&sorted).chain([K::MIN, K::MAX]) {
                 let count = sorted.partition_point(|stored| *stored <= key);
                 for simd in Simd::all() {
-                    let keys = Keys { lanes, payloads: node.len(), simd };
+                    let keys = NodeKeys { lanes, payloads: node.len(), simd };
                     assert_eq!(Linear::count(keys, key), count);
                     assert_eq!(Binary::count(keys, key), count);
                     assert_eq!(Interpolation::count(keys, key), count);

@@ -3,7 +3,7 @@
 
 use super::pb::{hint::Hint, node::Line};
 use crate::search::Search;
-use fpbtree_engine::cache::modular::{self, Keys, Module, Modules, Order, Prefetch, Unsorted};
+use fpbtree_engine::cache::modular::{self, Module, Modules, NodeKeys, Order, Prefetch, Unsorted};
 use fpbtree_engine::format::Lane;
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ pub struct Scalar;
 
 impl modular::Search for Scalar {
     #[inline(always)]
-    fn count<K: Lane>(keys: Keys<'_>, key: K) -> usize {
+    fn count<K: Lane>(keys: NodeKeys<'_>, key: K) -> usize {
         (0..keys.len()).find(|slot| keys.key::<K>(*slot) > key).unwrap_or(keys.len())
     }
 }
@@ -22,7 +22,7 @@ pub struct Lab<S>(PhantomData<S>);
 
 impl<S: Search> modular::Search for Lab<S> {
     #[inline(always)]
-    fn count<K: Lane>(keys: Keys<'_>, key: K) -> usize {
+    fn count<K: Lane>(keys: NodeKeys<'_>, key: K) -> usize {
         const { assert!(K::SIZE == size_of::<u32>(), "the lab searches 32-bit keys") };
         // SAFETY: any bytes are integers.
         let (before, lanes, after) = unsafe { keys.bytes::<K>().align_to() };
@@ -39,12 +39,12 @@ impl Order for Appended {
     const SORTED: bool = false;
 
     #[inline(always)]
-    fn slot<K: Lane>(keys: Keys<'_>, _: K) -> Result<usize, usize> {
+    fn slot<K: Lane>(keys: NodeKeys<'_>, _: K) -> Result<usize, usize> {
         Err(keys.len())
     }
 
     #[inline(always)]
-    fn at_most<K: Lane>(keys: Keys<'_>, key: K) -> Option<usize> {
+    fn at_most<K: Lane>(keys: NodeKeys<'_>, key: K) -> Option<usize> {
         Unsorted::at_most(keys, key)
     }
 }
@@ -56,7 +56,7 @@ impl<S: modular::Search, H: Hint> modular::Search for Hinted<S, H> {
     const SENTINELS: bool = S::SENTINELS;
 
     #[inline(always)]
-    fn count<K: Lane>(keys: Keys<'_>, key: K) -> usize {
+    fn count<K: Lane>(keys: NodeKeys<'_>, key: K) -> usize {
         ask_for::<H>(keys.payloads());
         S::count(keys, key)
     }
@@ -67,13 +67,13 @@ impl<O: Order, H: Hint> Order for Hinted<O, H> {
     const SENTINELS: bool = O::SENTINELS;
 
     #[inline(always)]
-    fn slot<K: Lane>(keys: Keys<'_>, key: K) -> Result<usize, usize> {
+    fn slot<K: Lane>(keys: NodeKeys<'_>, key: K) -> Result<usize, usize> {
         ask_for::<H>(keys.payloads());
         O::slot(keys, key)
     }
 
     #[inline(always)]
-    fn at_most<K: Lane>(keys: Keys<'_>, key: K) -> Option<usize> {
+    fn at_most<K: Lane>(keys: NodeKeys<'_>, key: K) -> Option<usize> {
         ask_for::<H>(keys.payloads());
         O::at_most(keys, key)
     }

@@ -16,9 +16,7 @@ use crate::values::tuple::{Plain, Tuple};
 pub struct ExactConditions {
     shape: &'static KeyShape,
     selection: Selection<'static>,
-    /// What row comparisons leave of the index.
-    lane_bounds: Option<LaneBounds>,
-    /// Whether some condition says more than the selection and the lane bounds.
+    /// Whether some condition says more than the selection.
     rechecks: bool,
     /// Where the scan's memory is.
     context: pg_sys::MemoryContext,
@@ -31,21 +29,11 @@ pub struct ExactConditions {
 impl<L: Lane> Wanted<L> for ExactConditions {
     #[inline]
     fn at_or_after(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        let Some(lane_bounds) = &self.lane_bounds else { return self.selection.at_or_after(place, out) };
-        let (first, after) = lane_bounds.ends();
-        self.selection.at_or_after(place.max(&first), out) && {
-            out.after = out.after.min(after);
-            out.first < out.after
-        }
+        self.selection.at_or_after(place, out)
     }
 
     fn before(&self, place: &Key<L>, out: &mut Range<L>) -> bool {
-        let Some(lane_bounds) = &self.lane_bounds else { return self.selection.before(place, out) };
-        let (first, after) = lane_bounds.ends();
-        self.selection.before(place.min(&after), out) && {
-            out.first = out.first.max(first);
-            out.first < out.after
-        }
+        self.selection.before(place, out)
     }
 
     fn null_rank(&self) -> bool {
@@ -54,24 +42,6 @@ impl<L: Lane> Wanted<L> for ExactConditions {
 
     fn wants_keys(&self) -> bool {
         true
-    }
-}
-
-/// The lanes from one to another, both included.
-#[derive(Clone, Copy)]
-struct LaneBounds {
-    low: u128,
-    high: u128,
-}
-
-impl LaneBounds {
-    const ALL: LaneBounds = LaneBounds { low: 0, high: u128::MAX };
-
-    /// Its first key, and the key behind it.
-    fn ends<L: Lane>(&self) -> (Key<L>, Key<L>) {
-        let first = Key::new(L::from_u128(self.low), Tid::MIN);
-        let last = if self.high < L::MAX.to_u128() { L::from_u128(self.high + 1) } else { return (first, Key::MAX) };
-        (first, Key::new(last, Tid::MIN))
     }
 }
 
@@ -93,7 +63,6 @@ macro_rules! searched {
                     conditions.write(ExactConditions {
                         shape,
                         selection,
-                        lane_bounds: None,
                         rechecks: false,
                         context,
                         arrays: core::ptr::null_mut(),
@@ -105,7 +74,7 @@ macro_rules! searched {
 
             unsafe fn select(conditions: &mut ExactConditions, rel: Relation, keys: &[ScanKeyData]) {
                 conditions.selection.clear();
-                (conditions.lane_bounds, conditions.rechecks) = (None, false);
+                conditions.rechecks = false;
                 // SAFETY: the keys are the server's, for this index.
                 unsafe {
                     if !conditions.arrays.is_null() {
@@ -148,7 +117,7 @@ macro_rules! searched {
 
             #[inline(always)]
             fn one_lane(conditions: &ExactConditions) -> Option<u128> {
-                if conditions.lane_bounds.is_some() || conditions.rechecks { None } else { conditions.selection.one_lane() }
+                if conditions.rechecks { None } else { conditions.selection.one_lane() }
             }
 
             #[inline(always)]
@@ -226,14 +195,13 @@ impl ExactConditions {
         }
     }
 
-    /// Narrows the lane bounds to where a row comparison may hold: as far as its columns are the index's leading ones,
+    /// Bounds the lanes to where a row comparison may hold: as far as its columns are the index's leading ones,
     /// in the same direction, it is a comparison of lanes.
     unsafe fn narrow(&mut self, rel: Relation, members: &[ScanKeyData]) {
         let columns = self.shape.columns();
         let strategy = with_equality(members[0].sk_strategy);
         let greater = u32::from(strategy) == pg_sys::BTGreaterEqualStrategyNumber;
         let upward = greater != columns[0].descending;
-        let mut lane_bounds = self.lane_bounds.unwrap_or(LaneBounds::ALL);
         let mut digits = 0;
         for (c, member) in members.iter().enumerate() {
             let known = member.sk_flags as u32 & pg_sys::SK_ISNULL == 0;
@@ -252,16 +220,15 @@ impl ExactConditions {
             let shift = self.shape.slot(c).shift;
             let lane = digits | self.shape.slot_of(c, if greater { low } else { high }) << shift;
             if upward {
-                lane_bounds.low = lane_bounds.low.max(lane);
+                self.selection.bound_lanes(lane, u128::MAX);
             } else {
-                lane_bounds.high = lane_bounds.high.min(lane | ((1 << shift) - 1));
+                self.selection.bound_lanes(0, lane | ((1 << shift) - 1));
             }
             if bounds.ceil != bounds.floor {
                 break;
             }
             digits = lane;
         }
-        self.lane_bounds = Some(lane_bounds);
     }
 
     /// Makes the arrays' memory the current context; returns the one before.
