@@ -85,7 +85,8 @@ impl<M: KeyMaker> Sheet<M> {
             let entry = Entry { child: 9, ..M::entry(&row) };
             let key = M::Keys::key_of(&entry, self.taste.order());
             let [before, behind] = self.taste.around(&row);
-            for place in [key, M::Keys::borrow(&before, self.taste.order()), M::Keys::borrow(&behind, self.taste.order())]
+            for place in
+                [key, M::Keys::borrow(&before, self.taste.order()), M::Keys::borrow(&behind, self.taste.order())]
             {
                 let place = (read.lower_bound(place), read.child_for(place), read.child_before(place)).0;
                 let _ = (read.entry(place).is_some(), read.next(place), read.previous(place));
@@ -140,7 +141,8 @@ impl<M: KeyMaker> Sheet<M> {
             let mut cursor = Cursor::new(direction);
             for _ in 0..3 {
                 let Ok(Some(_)) = read_on(tree, &mut cursor, &wanted, false, &mut matches) else { break };
-                (0..matches.len()).for_each(|at| _ = M::matched(&matches, at).and_then(|entry| self.taste.place(&entry)));
+                (0..matches.len())
+                    .for_each(|at| _ = M::matched(&matches, at).and_then(|entry| self.taste.place(&entry)));
             }
         }
     }
