@@ -162,6 +162,7 @@ pub enum Operation {
     },
     Restore {
         scan: u8,
+        turns: bool,
     },
     /// Whether what is free is looked for afterwards.
     Crash {
@@ -259,7 +260,7 @@ impl Tape<'_> {
             27..32 => Operation::Read { scan: self.byte()?, pages: self.byte()? % 8 + 1 },
             32 => Operation::Turn { scan: self.byte()? },
             33 => Operation::Mark { scan: self.byte()? },
-            34 => Operation::Restore { scan: self.byte()? },
+            34 => Operation::Restore { scan: self.byte()?, turns: self.bit()? },
             35 => Operation::Crash {
                 at: self.word()?,
                 versions: self.word()?,
@@ -396,6 +397,19 @@ struct Walk<M: KeyMaker> {
 type OwnedKey<M> = <<M as KeyMaker>::Keys as KeySpace>::OwnedKey;
 
 impl<M: KeyMaker> Walk<M> {
+    fn mark(&mut self) {
+        let mut copy = Cursor::new(Direction::Forward);
+        copy.copy_from(&self.cursor);
+        self.marked = Some((copy, self.before));
+    }
+
+    fn restore(&mut self) {
+        if let Some((cursor, before)) = &self.marked {
+            self.cursor.copy_from(cursor);
+            self.before = *before;
+        }
+    }
+
     /// Goes on on the other side of what was read last.
     fn turn(&mut self) {
         let bound = std::mem::replace(&mut self.before, *self.cursor.bound());
@@ -491,6 +505,9 @@ impl<M: KeyMaker> Machine<M> {
             Operation::Read { scan, pages } => {
                 let opening = Opening { scan, backward: scan & 2 != 0, wish: scan.into(), skip_dead: scan & 4 != 0 };
                 let mut walk = self.walks[usize::from(scan & 1)].take().unwrap_or_else(|| self.open(&opening));
+                if scan & 8 != 0 {
+                    walk.mark();
+                }
                 (0..pages).for_each(|_| self.read(&mut walk));
                 self.walks[usize::from(scan & 1)] = Some(walk);
             }
@@ -501,16 +518,15 @@ impl<M: KeyMaker> Machine<M> {
             }
             Operation::Mark { scan } => {
                 if let Some(walk) = &mut self.walks[usize::from(scan & 1)] {
-                    let mut copy = Cursor::new(Direction::Forward);
-                    copy.copy_from(&walk.cursor);
-                    walk.marked = Some((copy, walk.before));
+                    walk.mark();
                 }
             }
-            Operation::Restore { scan } => {
-                if let Some(Walk { cursor, before, marked: Some(marked), .. }) = &mut self.walks[usize::from(scan & 1)]
-                {
-                    cursor.copy_from(&marked.0);
-                    *before = marked.1;
+            Operation::Restore { scan, turns } => {
+                if let Some(walk) = &mut self.walks[usize::from(scan & 1)] {
+                    walk.restore();
+                    if turns {
+                        walk.turn();
+                    }
                 }
             }
             Operation::Crash { at, versions, form, reclaims } => self.crash(at, versions, form, reclaims),
