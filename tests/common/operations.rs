@@ -162,6 +162,7 @@ pub enum Operation {
     },
     Restore {
         scan: u8,
+        turns: bool,
     },
     /// Whether what is free is looked for afterwards.
     Crash {
@@ -259,7 +260,7 @@ impl Tape<'_> {
             27..32 => Operation::Read { scan: self.byte()?, pages: self.byte()? % 8 + 1 },
             32 => Operation::Turn { scan: self.byte()? },
             33 => Operation::Mark { scan: self.byte()? },
-            34 => Operation::Restore { scan: self.byte()? },
+            34 => Operation::Restore { scan: self.byte()?, turns: self.bit()? },
             35 => Operation::Crash {
                 at: self.word()?,
                 versions: self.word()?,
@@ -388,7 +389,35 @@ struct Walk<M: KeyMaker> {
     wish: M::Wish,
     skip_dead: bool,
     cursor: Cursor<M::Keys>,
-    marked: Option<Cursor<M::Keys>>,
+    /// Where it was before it read the last page.
+    before: OwnedKey<M>,
+    marked: Option<(Cursor<M::Keys>, OwnedKey<M>)>,
+}
+
+type OwnedKey<M> = <<M as KeyMaker>::Keys as fpbtree_engine::page::Keys>::OwnedKey;
+
+impl<M: KeyMaker> Walk<M> {
+    fn mark(&mut self) {
+        let mut copy = Cursor::new(Direction::Forward);
+        copy.copy_from(&self.cursor);
+        self.marked = Some((copy, self.before));
+    }
+
+    fn restore(&mut self) {
+        if let Some((cursor, before)) = &self.marked {
+            self.cursor.copy_from(cursor);
+            self.before = *before;
+        }
+    }
+
+    /// Goes on on the other side of what was read last.
+    fn turn(&mut self) {
+        let bound = std::mem::replace(&mut self.before, *self.cursor.bound());
+        let direction = self.cursor.direction();
+        self.cursor.turn();
+        assert!(self.cursor.direction() != direction && !self.cursor.is_done());
+        assert!(M::Keys::same(self.cursor.bound(), &bound), "a scan turned round somewhere else");
+    }
 }
 
 /// An index that a program is at work on.
@@ -476,22 +505,28 @@ impl<M: KeyMaker> Machine<M> {
             Operation::Read { scan, pages } => {
                 let opening = Opening { scan, backward: scan & 2 != 0, wish: scan.into(), skip_dead: scan & 4 != 0 };
                 let mut walk = self.walks[usize::from(scan & 1)].take().unwrap_or_else(|| self.open(&opening));
+                if scan & 8 != 0 {
+                    walk.mark();
+                }
                 (0..pages).for_each(|_| self.read(&mut walk));
                 self.walks[usize::from(scan & 1)] = Some(walk);
             }
             Operation::Turn { scan } => {
                 if let Some(walk) = &mut self.walks[usize::from(scan & 1)] {
-                    walk.cursor.turn();
+                    walk.turn();
                 }
             }
             Operation::Mark { scan } => {
                 if let Some(walk) = &mut self.walks[usize::from(scan & 1)] {
-                    walk.marked.get_or_insert(Cursor::new(Direction::Forward)).copy_from(&walk.cursor);
+                    walk.mark();
                 }
             }
-            Operation::Restore { scan } => {
-                if let Some(Walk { cursor, marked: Some(marked), .. }) = &mut self.walks[usize::from(scan & 1)] {
-                    cursor.copy_from(marked);
+            Operation::Restore { scan, turns } => {
+                if let Some(walk) = &mut self.walks[usize::from(scan & 1)] {
+                    walk.restore();
+                    if turns {
+                        walk.turn();
+                    }
                 }
             }
             Operation::Crash { at, versions, form, reclaims } => self.crash(at, versions, form, reclaims),
@@ -760,13 +795,15 @@ impl<M: KeyMaker> Machine<M> {
 
     fn open(&self, opening: &Opening) -> Walk<M> {
         let cursor = Cursor::new(if opening.backward { Direction::Backward } else { Direction::Forward });
-        Walk { wish: self.wish(opening.wish), skip_dead: opening.skip_dead, cursor, marked: None }
+        let (wish, before) = (self.wish(opening.wish), *cursor.bound());
+        Walk { wish, skip_dead: opening.skip_dead, cursor, before, marked: None }
     }
 
     /// Reads a page: exactly the rows that are there now between where the scan was and where it is.
     fn read(&mut self, walk: &mut Walk<M>) {
         let taste = &self.bed.taste;
         let (was, mut matches) = (*walk.cursor.bound(), Box::new(Matches::new()));
+        walk.before = was;
         let is_done = walk.cursor.is_done();
         let page = taste.wanting(&walk.wish, |wanted| {
             read_on(self.bed.tree(), &mut walk.cursor, &wanted, walk.skip_dead, &mut matches)
@@ -775,6 +812,8 @@ impl<M: KeyMaker> Machine<M> {
         assert!(page.is_none() == matches.is_empty() && !(is_done && page.is_some()));
         self.tally.pages += usize::from(page.is_some());
         let is = *walk.cursor.bound();
+        let end = if walk.cursor.direction() == Direction::Forward { M::Keys::last() } else { M::Keys::first() };
+        assert!(page.is_some() || M::Keys::same(&is, end), "a scan ends on its way");
         let mut found = self.images(&matches);
         let [low, high] = match walk.cursor.direction() {
             Direction::Forward => [was, is],
@@ -783,7 +822,7 @@ impl<M: KeyMaker> Machine<M> {
                 [is, was]
             }
         };
-        let is_from = |place: &<M::Keys as fpbtree_engine::page::Keys>::OwnedKey, row: &M::Row| {
+        let is_from = |place: &OwnedKey<M>, row: &M::Row| {
             M::Keys::compare_entry(M::Keys::borrow(place, taste.order()), &M::entry(row)).is_le()
         };
         self.compare(
@@ -837,14 +876,18 @@ impl<M: KeyMaker> Machine<M> {
         [living, dead, uncertain]
     }
 
-    /// Goes back to a log position: near the end, or anywhere.
+    /// Goes back to a log position: near the end, anywhere, or in the middle of an insertion.
     fn crash(&mut self, at: u16, versions: u16, form: Form, reclaims: bool) {
         if !self.setup.logs {
             return;
         }
         let end = self.position();
+        // Insertions whose last record can be lost alone: it is the one that completes a split.
+        let is_long = |step: &&Step<M::Row>| step.event == Event::Inserted && step.from + 1 < step.to;
+        let long: Vec<u64> = self.steps.iter().filter(is_long).map(|step| step.to - 1).collect();
         let position = match at & 3 {
             0 => end * u64::from(at) / u64::from(u16::MAX),
+            1 | 2 if !long.is_empty() => long[usize::from(at >> 2) % long.len()],
             _ => end.saturating_sub(u64::from(at >> 2) % 24),
         };
         let old = &self.bed.store;
