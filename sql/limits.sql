@@ -1,4 +1,4 @@
--- What the server refuses to any ordered index that is not btree's own, as the README tells it, and
+-- What the server refuses to any ordered index that is not btree's own, as docs/reference.md tells it, and
 -- the ways round it. The same on every version unless said otherwise; a second method made of btree's
 -- handler meets the same refusals.
 \set ECHO none

@@ -1,9 +1,10 @@
 //! The engine of fpbtree: a disk-first fractal prefetching B+-tree, without PostgreSQL in it (I1).
 //!
-//! Rooms, from the bottom up: [`key`] makes order-preserving lanes of column values; [`simd`] searches them; [`page`] is
-//! the disk-first node; [`change`] is what can happen to pages and how it is logged; [`store`] is where pages live;
-//! [`tree`] descends, inserts, deletes, loads and verifies; [`sort`] puts what is loaded in order; [`scan`] reads ranges in
-//! order; [`hot`] answers in memory, in front of the pages.
+//! Rooms, each of which uses only those before it (docs/design.md, 1): [`paging`] is what the system is told of
+//! memory; [`simd`] counts lanes; [`format`](mod@format) is what everybody knows of the file; [`keys`] makes lanes and
+//! byte strings of values; [`log`] is what can happen to pages, as data; [`cache`] remembers leaves and keys in
+//! memory; [`page`] is the disk-first node; [`sort`] puts in order what is loaded; [`store`] is where pages live;
+//! [`tree`] descends, inserts, deletes, loads and verifies; [`scan`] reads ranges in order.
 
 // Pages are laid out in little-endian order and searched in place.
 #[cfg(target_endian = "big")]

@@ -34,7 +34,7 @@ pub type PageBytes = [u8; PAGE_SIZE];
 
 /// The meta page.
 pub const META: Block = 0;
-/// The root page: it never moves, it grows in place (docs/design.md, "The root").
+/// The root page: it never moves, it grows in place (docs/design.md, 5).
 pub const ROOT: Block = 1;
 /// "No such page", in sibling links.
 pub const NO_BLOCK: Block = 0;

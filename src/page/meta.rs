@@ -9,7 +9,7 @@ pub struct Meta {
     pub shape: Shape,
     /// How pages are laid out.
     pub geometry: Geometry,
-    /// Which log the index was built for (docs/design.md, 7).
+    /// Which log the index was built for (docs/protocols.md, 17).
     pub log: LogKind,
 }
 

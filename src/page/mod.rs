@@ -1,6 +1,6 @@
 //! The page: a disk-first fpB+-tree node (paper §3.1), one type whose methods are the only way to touch its bytes.
 //!
-//! `docs/design.md` draws the format byte by byte. In short, in 64-byte lines: line 0 is the server's page header and
+//! docs/design.md, 3, draws the format byte by byte. In short, in 64-byte lines: line 0 is the server's page header and
 //! ours, line 1 the fences, then the in-page tree, grown from the low end: one in-page root of `w` lines and in-page
 //! leaf nodes of `x` lines. The last line keeps eight bytes of special space.
 //!

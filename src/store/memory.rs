@@ -241,8 +241,8 @@ impl MemoryStore {
         frame
     }
 
-    /// Checks that the page locked last could be waited for under the locks that this thread held (docs/protocols.md, lock
-    /// order): it is on a higher level than their pages, or right of the last of them on its level. Nobody waits for a page
+    /// Checks that the page locked last could be waited for under the locks that this thread held (docs/protocols.md,
+    /// 15): it is on a higher level than their pages, or right of the last of them on its level. Nobody waits for a page
     /// that is free.
     fn check_order(&self) {
         HELD.with_borrow(|held| {

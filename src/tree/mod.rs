@@ -1,4 +1,4 @@
-//! The tree: a B-link tree with fences (docs/design.md, 5). `docs/design.md` has every locking argument in prose.
+//! The tree: a B-link tree with fences (docs/design.md, 5). docs/protocols.md has every locking argument in prose.
 //!
 //! Content locks are taken left to right on a level, then upwards; nothing waits for a lower level's lock while it
 //! holds a higher one's. Whoever arrives at a page checks, under its lock, that it is live, on the level looked for and

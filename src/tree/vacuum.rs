@@ -146,8 +146,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     }
 
     /// Deletes an empty leaf: one atomic change over it, its neighbours and their parent, by which the right neighbour
-    /// takes over its key space. `false` where that is not possible now (docs/protocols.md); the leaf stays then, and is used
-    /// again when keys come. Nothing is locked before and after.
+    /// takes over its key space. `false` where that is not possible now (docs/protocols.md, 7); the leaf stays then, and is
+    /// used again when keys come. Nothing is locked before and after.
     fn delete_leaf(&self, block: Block, low: &K::OwnedKey, stats: &mut VacuumStats) -> Result<bool> {
         Ok(match self.delete(block, low, 0)? {
             Deletion::Done => true,

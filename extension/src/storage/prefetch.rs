@@ -1,4 +1,4 @@
-//! Reading ahead: while reads miss, pages a scan will come to are asked for before it does (docs/design.md, 8).
+//! Reading ahead: while reads miss, pages a scan will come to are asked for before it does (docs/design.md, 7).
 //!
 //! A lookahead opens when the server has had to read a page that the scan wanted, and closes when what it asks for is
 //! in shared buffers anyway: a scan in memory asks for nothing.

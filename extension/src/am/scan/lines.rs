@@ -1,5 +1,5 @@
 //! Rows in memory: while the server is busy with one row, the cache lines that it will touch for the next ones are
-//! fetched (docs/design.md, 8).
+//! fetched (docs/design.md, 7).
 
 use fpbtree_engine::format::Block;
 use fpbtree_engine::simd;
