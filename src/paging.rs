@@ -1,7 +1,7 @@
 //! What the system is told of memory, and tells.
 
-/// Asks for large pages behind memory that is gone to at random; whether the system may give them. The memory stays what it
-/// is.
+/// Asks for large pages behind memory that is gone to at random; whether the system may give them. The memory stays
+/// what it is.
 #[cfg(target_os = "linux")]
 pub fn prefer_large(memory: *mut u8, size: usize) -> bool {
     // SAFETY: sysconf only answers a question.

@@ -396,8 +396,8 @@ fn run<M: KeyMaker>(sound: &Sound<M>, stride: usize) {
     assert!(told > tried / most, "{}: {told} of {tried} told", sound.name);
 }
 
-/// What a read cannot always tell without the server's checksums: bytes that are an entry's own, and pages of which a part
-/// or all was once right. The check tells of all but the first.
+/// What a read cannot always tell without the server's checksums: bytes that are an entry's own, and pages of which a
+/// part or all was once right. The check tells of all but the first.
 const MAY_BE_SILENT: [&str; 4] = ["leaf entries", "second part zeroed", "stale", "torn"];
 
 #[test]

@@ -121,8 +121,8 @@ fn what_is_kept_is_found_until_its_page_changes() {
     assert_eq!(cache.keep(hot(5), cache.stamp(PAGES, 9), &[]), Admission::No);
 }
 
-/// A stamp says of which page it is, and tells it from others whose changes are counted with its own. A count that has come
-/// to its end does not begin again.
+/// A stamp says of which page it is, and tells it from others whose changes are counted with its own. A count that has
+/// come to its end does not begin again.
 #[test]
 fn stamps_are_of_one_page_and_do_not_come_again() {
     let memory = memory(1 << 12);
@@ -193,8 +193,8 @@ fn a_scan_pushes_nothing_out() {
     assert!(others > capacity / 4, "{others} of {capacity}");
 }
 
-/// Rows carry the number of the change that made them, and their key: no reader ever sees one older than what had happened
-/// before it looked, or another key's.
+/// Rows carry the number of the change that made them, and their key: no reader ever sees one older than what had
+/// happened before it looked, or another key's.
 #[test]
 fn threads_see_the_truth() {
     const KEYS: u16 = 24;
@@ -282,8 +282,8 @@ impl Word for ModelWord {
     }
 }
 
-/// Keys in the places of one line or two, wide or with two rows or of another index: looked for and kept by two threads while
-/// a third changes their page and forgets some. `deaf` words lose what is written.
+/// Keys in the places of one line or two, wide or with two rows or of another index: looked for and kept by two threads
+/// while a third changes their page and forgets some. `deaf` words lose what is written.
 fn model(deaf: fn(usize) -> bool) {
     // Eight stamps and one pair of lines.
     const WORDS: usize = 24;
@@ -353,7 +353,8 @@ fn wide_keys_are_kept() {
     }
 }
 
-/// A scan that says it was over on one leaf has found all rows of its key; one whose rows are on two leaves does not say so.
+/// A scan that says it was over on one leaf has found all rows of its key; one whose rows are on two leaves does not
+/// say so.
 #[test]
 fn rows_on_two_leaves_are_not_taken_for_all() {
     let meta = exact(one_column::<u64>(), small::<u64>());

@@ -276,8 +276,8 @@ fn leaves_are_passed_in_order() {
     assert_eq!((leaves.ahead(), leaves.next(bed.tree(), &Everything).unwrap()), (0, None));
 }
 
-/// However many leaves are filled ahead of a slow scan, emptied behind it and used again, as inserts that are rolled back
-/// and VACUUM do it, the scan goes on: it comes to many more leaves than there are.
+/// However many leaves are filled ahead of a slow scan, emptied behind it and used again, as inserts that are rolled
+/// back and VACUUM do it, the scan goes on: it comes to many more leaves than there are.
 #[test]
 fn slow_scans_see_leaves_used_again() {
     const BATCH: u64 = 200;

@@ -1,5 +1,5 @@
-//! Sorting the entries of builds: within any memory, alone or with runs that others left, as a whole or in parts, and what
-//! is left if a call fails.
+//! Sorting the entries of builds: within any memory, alone or with runs that others left, as a whole or in parts, and
+//! what is left if a call fails.
 
 mod common;
 
@@ -374,8 +374,8 @@ const OPAQUE: DigitShape = DigitShape {
     nulls_first: false,
 };
 
-/// Rows of such a column and what goes with them, most of them of a few keys, which are ordered by the function and not by
-/// their bytes.
+/// Rows of such a column and what goes with them, most of them of a few keys, which are ordered by the function and not
+/// by their bytes.
 fn opaque_rows(seed: u64, count: usize) -> (Taste, Vec<Row>) {
     let mut random = StdRng::seed_from_u64(seed);
     let taste = Taste::new(vec![OPAQUE], 8, SMALL_KEY, &[0, 1, 2, 4], 40).repeating(&mut random);
@@ -514,8 +514,8 @@ fn entries_are_put_in_files() {
     back(&rows(&taste, &made));
 }
 
-/// Lets each call of `work` on a host fail in turn, one in so many. What came until then are the first entries, and what
-/// others left there is as it was.
+/// Lets each call of `work` on a host fail in turn, one in so many. What came until then are the first entries, and
+/// what others left there is as it was.
 fn fails_anywhere<K: Sorted>(case: &Case<'_, K>, step: usize, work: impl Fn(&MemoryHost, usize, &mut Vec<K::Image>)) {
     let calls = {
         let (host, mut got) = (MemoryHost::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! The descent cache: where leaves begin, so that a lookup can go to its leaf without passing the pages above it.
 //!
-//! A *mark* is a place in key order as far as 64 bits tell it ([`Keys::mark`](crate::page::Keys::mark)). The cache
-//! maps marks to leaves: the greatest mark at or before a key's names the leaf that was seen to have all places from there
+//! A *mark* is a place in key order as far as 64 bits tell it ([`Keys::mark`](crate::page::Keys::mark)). The cache maps
+//! marks to leaves: the greatest mark at or before a key's names the leaf that was seen to have all places from there
 //! on, or says that none is known. What it answers is a hint and may be stale; a leaf's fences say whether it is the
 //! right one (I5), and whoever finds it is not corrects the cache with what a descent finds instead.
 
@@ -95,8 +95,8 @@ impl<M: DerefMut<Target = [u8]>> Descents<M> {
         Tree::format(memory).map(Descents)
     }
 
-    /// Learns that a leaf has all places of some marks. `stale` is the mark whose leaf turned out not to have a place that
-    /// the cache sent there.
+    /// Learns that a leaf has all places of some marks. `stale` is the mark whose leaf turned out not to have a place
+    /// that the cache sent there.
     ///
     /// # Errors
     /// [`Error::Full`]: nothing more can be learned.
@@ -144,8 +144,8 @@ mod tests {
     }
 
     proptest! {
-        /// Leaves that are learned in any order, of a row of leaves that does not change, are all it answers, and it knows
-        /// each of them that it was told of and has had room for.
+        /// Leaves that are learned in any order, of a row of leaves that does not change, are all it answers, and it
+        /// knows each of them that it was told of and has had room for.
         #[test]
         fn it_knows_what_it_was_told(ends in prop::collection::btree_set(1u64.., 1..400), told in prop::collection::vec(any::<prop::sample::Index>(), 1..600)) {
             let mut memory = vec![0; 1 << 14];

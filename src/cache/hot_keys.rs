@@ -1,17 +1,18 @@
 //! The hot-key cache: the rows of a full key, for lookups that need nothing else of the index.
 //!
-//! What it answers is true, not a hint, and yet no writer has to look for keys in it (I9). Every change of a page moves the
-//! page's *stamp*, under the page's exclusive lock. What a lookup found under a leaf's share lock is kept with the stamp
-//! that the leaf had then, and is believed for as long as that is the leaf's stamp: until then the leaf has not changed.
-//! Pages share counts, as there are fewer of those; a page that moves another's only makes keys be looked up once more.
+//! What it answers is true, not a hint, and yet no writer has to look for keys in it (I9). Every change of a page moves
+//! the page's *stamp*, under the page's exclusive lock. What a lookup found under a leaf's share lock is kept with the
+//! stamp that the leaf had then, and is believed for as long as that is the leaf's stamp: until then the leaf has not
+//! changed. Pages share counts, as there are fewer of those; a page that moves another's only makes keys be looked up
+//! once more.
 //!
-//! A key is in one of two neighbouring cache lines, each of which has two keys of one index, or one that is wider than a
-//! word or has two rows. Readers take no lock: a line's number is odd while it is written, and another after that. Two
-//! threads never write a line at once; one that would have to wait goes without.
+//! A key is in one of two neighbouring cache lines, each of which has two keys of one index, or one that is wider than
+//! a word or has two rows. Readers take no lock: a line's number is odd while it is written, and another after that.
+//! Two threads never write a line at once; one that would have to wait goes without.
 //!
-//! A key comes in at once where there is room, or what is there has gone stale. Where it would push another out, it must
-//! have been looked for twice, with no more than a few others between, and find one unused: a scan that comes to each key
-//! once pushes out next to nothing.
+//! A key comes in at once where there is room, or what is there has gone stale. Where it would push another out, it
+//! must have been looked for twice, with no more than a few others between, and find one unused: a scan that comes to
+//! each key once pushes out next to nothing.
 
 use core::sync::atomic::AtomicU64;
 
@@ -47,7 +48,8 @@ mod word {
     pub const ROWS: [usize; super::SLOTS] = [6, 7];
 }
 
-/// Which version of which page something was read from: its block, and below it how often pages of its kind had changed.
+/// Which version of which page something was read from: its block, and below it how often pages of its kind had
+/// changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
 
@@ -125,8 +127,8 @@ impl SlotState {
     /// How often the key was found lately.
     const USE: u64 = 8 << Self::SHIFT;
     const USES: u64 = 0b11 * Self::USE;
-    /// In the first slot of the first line: how many others may come before the key that looked for a place is forgotten,
-    /// and some bits of it.
+    /// In the first slot of the first line: how many others may come before the key that looked for a place is
+    /// forgotten, and some bits of it.
     const PATIENCE_AT: u32 = Self::SHIFT + 5;
     const TRACE_AT: u32 = Self::PATIENCE_AT + 2;
 
@@ -168,8 +170,9 @@ struct Bucket<'m, W> {
 }
 
 impl<'m, W: Word> HotKeys<'m, W> {
-    /// The cache in `words`, which were zeroed when the first came; whoever shares them gives as many. `None` if they are
-    /// too few for any key. The lines should begin where the processor's do: after a multiple of 64 bytes of words that do.
+    /// The cache in `words`, which were zeroed when the first came; whoever shares them gives as many. `None` if they
+    /// are too few for any key. The lines should begin where the processor's do: after a multiple of 64 bytes of words
+    /// that do.
     pub fn over(words: &'m [W]) -> Option<Self> {
         let most = (words.len() / PART_FOR_STAMPS).max(LINE);
         let (stamps, rest) = words.split_at_checked(1 << most.ilog2().min(STAMP_BITS))?;
@@ -185,8 +188,8 @@ impl<'m, W: Word> HotKeys<'m, W> {
         Stamp(u64::from(block) << 32 | self.count(owner(pages, 0), block).load().min(COUNT))
     }
 
-    /// A page changes: nothing read from it before is believed any more. It is exclusively locked, and stays so until it
-    /// has changed.
+    /// A page changes: nothing read from it before is believed any more. It is exclusively locked, and stays so until
+    /// it has changed.
     #[inline]
     pub fn change(&self, pages: u64, block: Block) {
         let word = self.count(owner(pages, 0), block);
@@ -196,15 +199,16 @@ impl<'m, W: Word> HotKeys<'m, W> {
         }
     }
 
-    /// What counts the changes of an owner's page. The leaves of one index, being neighbours, get counts of their own as long
-    /// as there are some.
+    /// What counts the changes of an owner's page. The leaves of one index, being neighbours, get counts of their own
+    /// as long as there are some.
     #[inline]
     fn count(&self, owner: u64, block: Block) -> &'m W {
         let place = part_of(self.stamps.len(), spread(block.into()));
         &self.stamps[place ^ (owner & PAGES) as usize & (self.stamps.len() - 1)]
     }
 
-    /// Whether an owner's page has not changed since it had this stamp. A count that has come to its end says no for good.
+    /// Whether an owner's page has not changed since it had this stamp. A count that has come to its end says no for
+    /// good.
     #[inline]
     pub fn is_current(&self, owner: u64, stamp: Stamp) -> bool {
         let count = self.count(owner, stamp.block()).load();

@@ -1,7 +1,8 @@
 //! Hot lookups: ordered maps that live in memory in front of the pages.
 //!
-//! Everything here lives in *borrowed memory* of a fixed size and holds offsets, never addresses, so that the processes of
-//! a server can share it; none of it allocates, and none of it reads outside its memory, whatever bytes it finds there.
+//! Everything here lives in *borrowed memory* of a fixed size and holds offsets, never addresses, so that the processes
+//! of a server can share it; none of it allocates, and none of it reads outside its memory, whatever bytes it finds
+//! there.
 //!
 //! - [`descents`]: where leaves begin, in a modular B+-tree.
 //! - [`modular`]: the modular B+-tree, for lanes of any width; one writer, or readers.

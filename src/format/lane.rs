@@ -1,7 +1,7 @@
 //! Lanes, and the full key that orders every entry of an index.
 //!
-//! A *lane* is an unsigned integer whose order is the index order. A [`Tid`] breaks its ties. Together they are the full
-//! [`Key`], which no two entries share.
+//! A *lane* is an unsigned integer whose order is the index order. A [`Tid`] breaks its ties. Together they are the
+//! full [`Key`], which no two entries share.
 
 use core::cmp::Ordering;
 

@@ -62,8 +62,8 @@ pub enum Error {
 /// The engine's result type.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// The unit the in-page tree is laid out in: a cache line, or as many of them as it takes for a byte to number all those
-/// of a page.
+/// The unit the in-page tree is laid out in: a cache line, or as many of them as it takes for a byte to number all
+/// those of a page.
 pub(crate) const LINE: usize = LINE_WIDTH * CACHE_LINE;
 /// Cache lines of that.
 pub(crate) const LINE_WIDTH: usize = (PAGE_SIZE / CACHE_LINE).div_ceil(256);

@@ -1,9 +1,9 @@
 //! Keys that do not fit a lane: byte strings made of the columns' [`digit`](super::digit)s.
 //!
 //! A key has a *normal* part, which is compared byte by byte, and from the first column on whose order only a function
-//! knows (an *opaque* one) a *value* part, which is compared digit by digit. The normal part includes the marker and the
-//! prefix of that column. A normal part that ends counts as going on with zero bytes, so zeros at its end need not be
-//! stored; no two keys differ in them alone, because digits delimit themselves.
+//! knows (an *opaque* one) a *value* part, which is compared digit by digit. The normal part includes the marker and
+//! the prefix of that column. A normal part that ends counts as going on with zero bytes, so zeros at its end need not
+//! be stored; no two keys differ in them alone, because digits delimit themselves.
 
 use core::cmp::Ordering;
 use core::mem::MaybeUninit;
@@ -109,7 +109,8 @@ impl BytesShape {
         self.digits().get(self.opaque_from as usize).map_or(0, |digit| normal_length(digit, digits))
     }
 
-    /// How a column's digit is stored in the value part: that of the first without its prefix, which the normal part has.
+    /// How a column's digit is stored in the value part: that of the first without its prefix, which the normal part
+    /// has.
     fn value_digit(&self, column: usize) -> DigitShape {
         let digit = self.digits[column];
         if column == self.opaque_from as usize { digit.without_prefix() } else { digit }
@@ -389,8 +390,8 @@ impl<'k> BytesKey<'k> {
         self.compare_value(stored.payload, tid)
     }
 
-    /// How the place is ordered against an entry with the same lane in a page: `suffix` is what the entry has behind the
-    /// lane, `skip` how much of the normal part prefix and lane are.
+    /// How the place is ordered against an entry with the same lane in a page: `suffix` is what the entry has behind
+    /// the lane, `skip` how much of the normal part prefix and lane are.
     #[inline]
     pub fn compare_suffix(&self, skip: usize, suffix: &[u8], payload: &[u8], tid: Tid) -> Ordering {
         let left = self.normal.get(skip..).unwrap_or(&[]);
@@ -426,8 +427,8 @@ impl<'k> BytesKey<'k> {
                 };
             }
             let digit = &order.shape.value_digit(column);
-            // A fence has as many digits as it takes. What cannot be one, and is noticed when it is read, has a place, too:
-            // else a scan might not get past it.
+            // A fence has as many digits as it takes. What cannot be one, and is noticed when it is read, has a place,
+            // too: else a scan might not get past it.
             let Some(b_length) = digit.length(b) else { return a.cmp(b).then_with(tie) };
             let Some(a_length) = digit.length(a) else {
                 let telling = if digit.is_opaque() { normal_length(digit, b).min(b_length) } else { b_length };
@@ -595,8 +596,8 @@ impl OwnedKey {
     pub fn new() -> OwnedKey {
         let mut kept = MaybeUninit::<OwnedKey>::uninit();
         let place = kept.as_mut_ptr();
-        // SAFETY: every field is written but the buffer's bytes, which need not be. Field by field, because a constant would be
-        // copied with all its bytes.
+        // SAFETY: every field is written but the buffer's bytes, which need not be. Field by field, because a constant
+        // would be copied with all its bytes.
         unsafe {
             (&raw mut (*place).normal).write(0);
             (&raw mut (*place).value).write(0);
@@ -654,8 +655,8 @@ impl OwnedKey {
         (self.normal, self.value, self.above, self.tid) = (from.normal, from.value, from.above, from.tid);
     }
 
-    /// Becomes the place of an entry or fence, of whose payload bytes `value` belong to its key. What does not fit is cut
-    /// off, which only damage makes happen.
+    /// Becomes the place of an entry or fence, of whose payload bytes `value` belong to its key. What does not fit is
+    /// cut off, which only damage makes happen.
     pub fn keep(&mut self, stored: &Stored<'_>, value: usize, tid: Tid) {
         let normal = stored.normal_length().min(MOST_PARTS);
         self.keep_front(stored, normal);

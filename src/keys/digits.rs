@@ -523,8 +523,8 @@ impl DigitShape {
         self.sink(buffer).put_decimal(decimal, digits);
     }
 
-    /// Puts a value and its prefix, which has as many bytes as the kind says ([`DigitKind::Opaque`]). `value` is without
-    /// the length or terminator it is stored with.
+    /// Puts a value and its prefix, which has as many bytes as the kind says ([`DigitKind::Opaque`]). `value` is
+    /// without the length or terminator it is stored with.
     pub fn put_opaque<const N: usize>(&self, prefix: &[u8], value: &[u8], buffer: &mut Buffer<N>) {
         self.sink(buffer).put(prefix);
         let DigitKind::Opaque { value: length, .. } = self.kind else { return };
@@ -570,8 +570,8 @@ impl DigitShape {
         Some(bytes.len() - behind.len())
     }
 
-    /// Takes a value's digit off the front of `bytes`, `content` what is behind its marker. None, and nothing is taken, if
-    /// there is no such digit.
+    /// Takes a value's digit off the front of `bytes`, `content` what is behind its marker. None, and nothing is taken,
+    /// if there is no such digit.
     #[inline(always)]
     fn take<'a, T>(&self, bytes: &mut &'a [u8], content: impl FnOnce(&mut Source<'a>) -> Option<T>) -> Option<T> {
         let (&marker, behind) = bytes.split_first()?;
@@ -610,14 +610,14 @@ impl DigitShape {
         copy_flipped(out, text, self.flip());
     }
 
-    /// Takes bytes off the front of `bytes` and copies them to `out`; their number. None also if they are more than `out`
-    /// holds.
+    /// Takes bytes off the front of `bytes` and copies them to `out`; their number. None also if they are more than
+    /// `out` holds.
     pub fn take_bytes(&self, bytes: &mut &[u8], out: &mut [u8]) -> Option<usize> {
         self.take(bytes, |source| take_escaped(source, out))
     }
 
-    /// Takes a bit string off the front of `bytes` and copies it to `out`; the number of bits. None also if it is longer
-    /// than `out`.
+    /// Takes a bit string off the front of `bytes` and copies it to `out`; the number of bits. None also if it is
+    /// longer than `out`.
     pub fn take_bits(&self, bytes: &mut &[u8], out: &mut [u8]) -> Option<usize> {
         self.take(bytes, |source| match (take_escaped(source, out)?, source.byte()?) {
             (0, 0) => Some(0),
@@ -626,8 +626,8 @@ impl DigitShape {
         })
     }
 
-    /// Takes a number off the front of `bytes` and copies its digits to `digits`; the number and how many they are. None
-    /// also if they are more than `digits` holds.
+    /// Takes a number off the front of `bytes` and copies its digits to `digits`; the number and how many they are.
+    /// None also if they are more than `digits` holds.
     pub fn take_numeric(&self, bytes: &mut &[u8], digits: &mut [[u8; 2]]) -> Option<(Decimal, usize)> {
         let mut n = 0;
         let decimal = self.take(bytes, |source| {

@@ -373,8 +373,8 @@ impl BlockEdits {
         self.edits().find_map(|edit| if let Edit::Conflict(horizon) = edit { Some(horizon) } else { None })
     }
 
-    /// Whether entries are removed from the page, or go to another: of those, a scan that pins the page may hold copies,
-    /// which must be of no use to it before their rows' places are used again.
+    /// Whether entries are removed from the page, or go to another: of those, a scan that pins the page may hold
+    /// copies, which must be of no use to it before their rows' places are used again.
     pub fn takes_entries_away(&self) -> bool {
         self.edits().any(|edit| takes_entries_away(&edit))
     }

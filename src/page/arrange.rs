@@ -105,8 +105,8 @@ pub(super) fn entry_offsets<'a>(bytes: &'a PageBytes, layout: &'a Layout) -> imp
     })
 }
 
-/// For each of a page's entries, in key order, whether it has the lane and the cell of the one before it. In a leaf that
-/// is all that a run has once.
+/// For each of a page's entries, in key order, whether it has the lane and the cell of the one before it. In a leaf
+/// that is all that a run has once.
 pub(super) struct Repeats {
     flags: [bool; MAX_PAGE_ENTRIES + 1],
     count: usize,
@@ -243,8 +243,8 @@ impl Arrangement {
         (self.nodes <= layout.most_nodes(cells)).then_some(self)
     }
 
-    /// The arrangement with the entries outside runs spread, each stretch of them between two runs over its part of the nodes
-    /// there may be beside cells of so many bytes if `free` bytes stay free.
+    /// The arrangement with the entries outside runs spread, each stretch of them between two runs over its part of the
+    /// nodes there may be beside cells of so many bytes if `free` bytes stay free.
     pub fn spread(&self, layout: &Layout, cells: usize, free: usize) -> Arrangement {
         let (runs, plain) = (self.runs(), self.plain());
         let nodes = self.nodes - runs;
@@ -311,8 +311,8 @@ impl Thrift {
     }
 }
 
-/// How a page's entries are distributed when it is repacked; `None` if that leaves too little room, or too little for an
-/// entry that needs `cell` bytes besides.
+/// How a page's entries are distributed when it is repacked; `None` if that leaves too little room, or too little for
+/// an entry that needs `cell` bytes besides.
 pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize, thrift: Thrift) -> Option<Arrangement> {
     let (cells, free) = match layout.kind.is_prefix() {
         true => (bytes::live_cells(bytes, layout), cell + layout.space() / 16),
@@ -329,8 +329,8 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize, thrift: 
     is_worth_it.then_some(arrangement)
 }
 
-/// How some of the entries of a page of lanes are distributed over a page of their own, and whether they are spread there;
-/// `None` if there are no such entries.
+/// How some of the entries of a page of lanes are distributed over a page of their own, and whether they are spread
+/// there; `None` if there are no such entries.
 pub(super) fn part(bytes: &PageBytes, layout: &Layout, part: Range<usize>, is_spread: bool) -> Option<Arrangement> {
     let repeats = Repeats::of(bytes, layout);
     let repeats = repeats.get(part).filter(|part| !part.is_empty())?;
@@ -338,8 +338,8 @@ pub(super) fn part(bytes: &PageBytes, layout: &Layout, part: Range<usize>, is_sp
     Some(if is_spread { packed.spread(layout, 0, 0) } else { packed })
 }
 
-/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `fill` writes those of the next node, which
-/// starts at a byte and has a count that is stored so.
+/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `fill` writes those of the next node,
+/// which starts at a byte and has a count that is stored so.
 fn lay_out_nodes(
     bytes: &mut PageBytes,
     layout: &Layout,
@@ -358,8 +358,8 @@ fn lay_out_nodes(
     edit::write_lines(bytes, layout.first_node_line() + nodes * layout.x);
 }
 
-/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `put` writes the next entry's parts at the
-/// places it is given.
+/// Lays entries out over the in-page nodes of an in-page tree that is all zero; `put` writes the next entry's parts at
+/// the places it is given.
 pub(super) fn lay_out(
     bytes: &mut PageBytes,
     layout: &Layout,
@@ -371,7 +371,8 @@ pub(super) fn lay_out(
     });
 }
 
-/// Lays the entries of another page, but for the first ones, out over the in-page nodes of an in-page tree that is all zero.
+/// Lays the entries of another page, but for the first ones, out over the in-page nodes of an in-page tree that is all
+/// zero.
 pub(super) fn copy_out(
     bytes: &mut PageBytes,
     layout: &Layout,

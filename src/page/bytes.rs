@@ -49,8 +49,8 @@ fn take_length(bytes: &[u8], at: &mut usize) -> Option<usize> {
     Some((first & 0x7F) << 8 | second)
 }
 
-/// Adds a cell below those there are, but not below `lower`, and says where it begins: 0 if it is empty; `None` if there
-/// is no room.
+/// Adds a cell below those there are, but not below `lower`, and says where it begins: 0 if it is empty; `None` if
+/// there is no room.
 pub(super) fn put_cell(
     bytes: &mut PageBytes,
     layout: &Layout,
@@ -359,8 +359,8 @@ impl Separator {
     }
 }
 
-/// Becomes the fence between two entries that are neighbours on a level: the shortest in a leaf, the second one's key in
-/// an inner page.
+/// Becomes the fence between two entries that are neighbours on a level: the shortest in a leaf, the second one's key
+/// in an inner page.
 fn set_separator(
     fence: &mut OwnedKey,
     last: &Entry<'_, Bytes>,
@@ -393,8 +393,8 @@ impl Bytes {
         }
     }
 
-    /// Keeps the fence between two leaf entries of a new index, where the page left of it is counted on to have a prefix
-    /// of `prefix` bytes.
+    /// Keeps the fence between two leaf entries of a new index, where the page left of it is counted on to have a
+    /// prefix of `prefix` bytes.
     pub(crate) fn keep_load_fence(
         fence: &mut OwnedKey,
         last: &Entry<'_, Bytes>,
@@ -639,8 +639,8 @@ impl PageSplits for Bytes {
     ) -> usize {
         let page = entries.page();
         let (layout, level) = (page.layout, page.level());
-        // Before each entry: the cells of those before it, as large as they are under the page's own prefix, and the bytes
-        // of nodes. And what each would take more that shares a cell.
+        // Before each entry: the cells of those before it, as large as they are under the page's own prefix, and the
+        // bytes of nodes. And what each would take more that shares a cell.
         let mut cells = [0usize; MAX_PAGE_ENTRIES + 2];
         let mut slots = [0usize; MAX_PAGE_ENTRIES + 2];
         let mut saved = [0usize; MAX_PAGE_ENTRIES + 1];

@@ -38,8 +38,8 @@ impl Cell<'_> {
 
 impl<K: KeySpace> Links<'_, K> {
     /// Whether entries are to be spread over all the page's in-page leaf nodes, so that insertions find free slots: a
-    /// leaf's are. An inner page's are packed one node after another (paper §3.1.2, bulk load), and so are the last leaf's:
-    /// ascending keys then fill it node by node.
+    /// leaf's are. An inner page's are packed one node after another (paper §3.1.2, bulk load), and so are the last
+    /// leaf's: ascending keys then fill it node by node.
     pub(super) fn is_spread(&self) -> bool {
         self.level == 0 && is_link(self.right)
     }
@@ -210,8 +210,8 @@ impl<'a> PageMut<'a> {
         }
     }
 
-    /// Sets how many entries a node has; slots that it gives up become zero, so that damage to them shows. A run without
-    /// entries is one no more.
+    /// Sets how many entries a node has; slots that it gives up become zero, so that damage to them shows. A run
+    /// without entries is one no more.
     fn set_count(&mut self, node: usize, count: usize) {
         let (before, flag) = (self.count(node), self.stored_count(node) & RUN);
         for (array, size) in self.arrays(node) {
@@ -409,8 +409,8 @@ impl<'a> PageMut<'a> {
         self.ranges.add(separator, self.layout.lane);
     }
 
-    /// Distributes the entries anew, as runs and spread over the nodes that there is room for, and closes the gaps between
-    /// cells: so that there is room for another of so many bytes.
+    /// Distributes the entries anew, as runs and spread over the nodes that there is room for, and closes the gaps
+    /// between cells: so that there is room for another of so many bytes.
     // Not inlined, as `compact`.
     #[inline(never)]
     pub fn repack(&mut self, cell: u16) {

@@ -51,8 +51,8 @@ pub fn deleted_at(bytes: &PageBytes) -> u64 {
     if is_new(bytes) { 0 } else { read_u64(bytes, at::LEFT) }
 }
 
-/// Whether the lock order lets who has one page locked wait for another: that is on a higher level, or right of it as far as
-/// exact lanes and links tell.
+/// Whether the lock order lets who has one page locked wait for another: that is on a higher level, or right of it as
+/// far as exact lanes and links tell.
 #[cfg(feature = "memory")]
 pub(crate) fn may_wait((block, held): (Block, &PageBytes), page: &PageBytes) -> bool {
     let low = |page: &PageBytes| Key::new(u128::read(page, at::LOW), Tid::read(page, at::LOW + at::FENCE_TID));
@@ -65,8 +65,8 @@ pub(crate) fn may_wait((block, held): (Block, &PageBytes), page: &PageBytes) -> 
     }
 }
 
-/// Makes pages alike that differ in nothing but what no log record says: LSN and checksum, flags of dead rows, and bytes
-/// that are not used.
+/// Makes pages alike that differ in nothing but what no log record says: LSN and checksum, flags of dead rows, and
+/// bytes that are not used.
 pub fn mask(bytes: &mut PageBytes) {
     bytes[..at::PD_LOWER].fill(0);
     let (lower, upper) = (read_u16(bytes, at::PD_LOWER) as usize, read_u16(bytes, at::PD_UPPER) as usize);
@@ -279,8 +279,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     /// Whether a leaf's entries around the place that [`lower_bound`](Page::lower_bound) gave for `key` are those that
-    /// belong there: damage to the in-page root, which leads a search astray, is not to become a wrong answer. Ties in a
-    /// node are not looked at.
+    /// belong there: damage to the in-page root, which leads a search astray, is not to become a wrong answer. Ties in
+    /// a node are not looked at.
     #[inline]
     pub(crate) fn is_between(&self, place: Position, key: K::Key<'_>) -> bool {
         let Ok(lane) = K::lane_in(key, self) else { return true };
@@ -311,8 +311,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
         sound
     }
 
-    /// Whether all of a leaf's entries can be that, and there are none but those it counts: what a pass over them can tell
-    /// without comparing keys.
+    /// Whether all of a leaf's entries can be that, and there are none but those it counts: what a pass over them can
+    /// tell without comparing keys.
     pub(crate) fn is_in_order(&self) -> bool {
         let (mut previous, mut used) = (K::Lane::MIN, LineSet::default());
         let mut nodes = (0..self.nodes()).map(|number| (number, self.node(number)));

@@ -43,8 +43,8 @@ impl<L: Lane> Entry<'_, L> {
         Key::new(self.key, self.tid)
     }
 
-    /// The fence between the entry before this one and this one: in a leaf the shortest, so that a search for a lane that
-    /// begins a page need not look left of it.
+    /// The fence between the entry before this one and this one: in a leaf the shortest, so that a search for a lane
+    /// that begins a page need not look left of it.
     pub(crate) fn fence(&self, level: u8, before: &Entry<'_, L>) -> Key<L> {
         let tid = if level == 0 && before.key < self.key { Tid::MIN } else { self.tid };
         Key::new(self.key, tid)
@@ -78,8 +78,8 @@ impl<'a, L: Lane> Node<'a, L> {
 }
 
 impl<'a, K: KeySpace> Node<'a, K> {
-    /// Asks for all the node's lines at once (paper §3.1): of the policies, `fpbtree-lab thesis-figure5.6` has none that is
-    /// better for lookups.
+    /// Asks for all the node's lines at once (paper §3.1): of the policies, `fpbtree-lab thesis-figure5.6` has none
+    /// that is better for lookups.
     #[inline(always)]
     pub(super) fn prefetch(&self, lines: usize) {
         for line in 0..lines * LINE_WIDTH {

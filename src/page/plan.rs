@@ -22,8 +22,8 @@ pub enum Plan {
 }
 
 impl<'a, K: KeySpace> Page<'a, K> {
-    /// Adds to a change of the page what inserting an entry from outside takes; `false` if the page must be repacked first,
-    /// or split: the change is of no use then.
+    /// Adds to a change of the page what inserting an entry from outside takes; `false` if the page must be repacked
+    /// first, or split: the change is of no use then.
     #[must_use]
     #[inline(always)]
     pub fn insertion<'e>(&self, key: K::Key<'_>, entry: &Entry<'e, K>, change: &mut Change<'e>) -> bool {

@@ -24,8 +24,8 @@ impl Change<'_> {
 }
 
 impl BlockEdits {
-    /// Asks the hardware for what [`BlockEdits::redo`] will change of a page, if the part is an insertion. The page may be anything
-    /// by now: it is only a hint.
+    /// Asks the hardware for what [`BlockEdits::redo`] will change of a page, if the part is an insertion. The page may
+    /// be anything by now: it is only a hint.
     pub fn prefetch(kind: RecordKind, bytes: &[u8], page: &PageBytes) {
         if let (Some(_), [node, ..]) = (kind.lane(), bytes) {
             super::edit::prefetch_node(page, *node);

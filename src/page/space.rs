@@ -1,5 +1,5 @@
-//! Key spaces: what keys are, how pages hold them, and how splits cut them. Exact lanes are a key space each; [`Bytes`] is
-//! that of byte strings.
+//! Key spaces: what keys are, how pages hold them, and how splits cut them. Exact lanes are a key space each; [`Bytes`]
+//! is that of byte strings.
 
 use super::*;
 use core::cmp::Ordering;

@@ -98,7 +98,8 @@ impl<L: Lane> Joined<'_, L> {
 mod tests {
     use super::*;
 
-    /// With and without another entry before, among and behind those of a page of keys that repeat, and of some that do not.
+    /// With and without another entry before, among and behind those of a page of keys that repeat, and of some that do
+    /// not.
     #[test]
     fn what_repeats_is_known() {
         let geometry = Geometry::choose(LaneKind::U64, 1);

@@ -11,8 +11,8 @@ pub(super) fn ensure(sound: bool, what: &'static str) -> core::result::Result<()
 }
 
 impl<'a, K: KeySpace> Page<'a, K> {
-    /// Checks everything that the page alone can tell: header, in-page tree, order, fences. `ranks`, for an index of one
-    /// column, is the rank of its NULLs.
+    /// Checks everything that the page alone can tell: header, in-page tree, order, fences. `ranks`, for an index of
+    /// one column, is the rank of its NULLs.
     pub fn verify(
         bytes: &'a PageBytes,
         geometry: &'a Geometry,

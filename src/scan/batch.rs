@@ -86,8 +86,8 @@ impl<K: Scannable> Matches<K> {
         self.keys.copy_from(&other.keys, count);
     }
 
-    /// Appends the entries of a page between two places, from the first on; `false` if some cannot be entries, for damage that
-    /// a read can tell at no cost is not to become a wrong answer.
+    /// Appends the entries of a page between two places, from the first on; `false` if some cannot be entries, for
+    /// damage that a read can tell at no cost is not to become a wrong answer.
     #[inline(always)]
     pub(super) fn append_between(
         &mut self,

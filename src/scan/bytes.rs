@@ -1,7 +1,7 @@
-//! What a scan of keys that are byte strings looks for: for each column a sorted list of intervals between *cuts*, whose
-//! product is a list of key ranges. As with lanes, equality, ranges, lists, NULL tests and left-out columns are all one
-//! mechanism; but what comes next after a value is not known here, so a range may be empty: its place is where to look
-//! for the next key.
+//! What a scan of keys that are byte strings looks for: for each column a sorted list of intervals between *cuts*,
+//! whose product is a list of key ranges. As with lanes, equality, ranges, lists, NULL tests and left-out columns are
+//! all one mechanism; but what comes next after a value is not known here, so a range may be empty: its place is where
+//! to look for the next key.
 
 use super::ranges::{Direction, Range, Wanted, start};
 use crate::keys::KeyShape;

@@ -110,7 +110,8 @@ impl<K: Scannable> Cursor<K> {
     }
 
     /// Reads on to the next page with matches. They are in `out` then, and the page is returned, pinned; `None` at the
-    /// end of the scan. Nothing is locked on entry or exit. `skip_dead` leaves out entries known to be dead to everyone.
+    /// end of the scan. Nothing is locked on entry or exit. `skip_dead` leaves out entries known to be dead to
+    /// everyone.
     pub fn read_page<S: Store>(
         &mut self,
         tree: Tree<'_, S, K>,
@@ -163,11 +164,12 @@ impl<K: Scannable> Cursor<K> {
         Ok(None)
     }
 
-    /// Counts a leaf that the scan has come to, and says whether it is the one kept in mind, and nobody has changed that
-    /// since. It is that only where keys are ordered in another way than when they were inserted, and then again and again:
-    /// a scan leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again has been
-    /// changed, so a scan may be as slow as it likes. Brent's way to find a circle: another leaf is kept in mind after
-    /// twice as many each time, so that a circle of whatever length is soon gone through with one of its own in mind.
+    /// Counts a leaf that the scan has come to, and says whether it is the one kept in mind, and nobody has changed
+    /// that since. It is that only where keys are ordered in another way than when they were inserted, and then again
+    /// and again: a scan leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again
+    /// has been changed, so a scan may be as slow as it likes. Brent's way to find a circle: another leaf is kept in
+    /// mind after twice as many each time, so that a circle of whatever length is soon gone through with one of its own
+    /// in mind.
     fn goes_round<S: Frames>(&mut self, leaf: &Locked<'_, S, Shared>) -> bool {
         self.reads += 1;
         if self.reads <= FEW_LEAVES {
@@ -183,7 +185,8 @@ impl<K: Scannable> Cursor<K> {
         false
     }
 
-    /// Whether the scan came to its end on the only leaf that it came to: what it wanted is, and would be, nowhere else.
+    /// Whether the scan came to its end on the only leaf that it came to: what it wanted is, and would be, nowhere
+    /// else.
     #[inline]
     pub fn is_over_on_one_leaf(&self) -> bool {
         self.done && self.reads == 1
@@ -237,8 +240,8 @@ impl<K: Scannable> Cursor<K> {
         block == self.link && back == self.from && K::same_fence(fence, K::fence_of(&self.edge))
     }
 
-    /// Adds what is wanted of a page to the matches, from `range` on, and goes on to the place where no more of it is on this
-    /// page. `false` if the page is damaged.
+    /// Adds what is wanted of a page to the matches, from `range` on, and goes on to the place where no more of it is
+    /// on this page. `false` if the page is damaged.
     #[expect(clippy::too_many_arguments)]
     #[inline(always)]
     fn collect<S: Store>(

@@ -1,5 +1,5 @@
-//! The jump-pointer array of a scan (Chen et al. 2002, §2.2): the parents of the leaves say which leaves it will come to,
-//! so that their pages can be asked for before they are needed.
+//! The jump-pointer array of a scan (Chen et al. 2002, §2.2): the parents of the leaves say which leaves it will come
+//! to, so that their pages can be asked for before they are needed.
 
 use super::ranges::{Direction, Range, Wanted};
 use crate::format::{Block, NO_BLOCK, Result, is_link};
@@ -10,8 +10,8 @@ use crate::tree::Tree;
 /// Leaves known at a time.
 const KNOWN: usize = 1024;
 
-/// The leaves a scan will come to, in its order, and none that holds nothing it wants. The tree changes meanwhile, so they
-/// are hints. Plain memory.
+/// The leaves a scan will come to, in its order, and none that holds nothing it wants. The tree changes meanwhile, so
+/// they are hints. Plain memory.
 #[derive(Clone, Copy)]
 pub struct JumpPointers<K: KeySpace> {
     direction: Option<Direction>,
@@ -62,8 +62,8 @@ impl<K: KeySpace> JumpPointers<K> {
         self.given - self.passed
     }
 
-    /// Notes that the scan has come to this leaf. How many were handed out that it went past on the way; `None` if the leaf
-    /// was not foreseen.
+    /// Notes that the scan has come to this leaf. How many were handed out that it went past on the way; `None` if the
+    /// leaf was not foreseen.
     pub fn pass(&mut self, block: Block) -> Option<usize> {
         let skipped = self.blocks[self.passed..self.given].iter().position(|&known| known == block)?;
         self.passed += skipped + 1;

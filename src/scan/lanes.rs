@@ -320,7 +320,8 @@ impl<'a> Selection<'a> {
         self.span_from(direction, key).inspect(|span| *out = span.range()).is_some()
     }
 
-    /// The range of wanted keys that a scan comes to first from `key` on, `key` included, or what is left of the one it is in.
+    /// The range of wanted keys that a scan comes to first from `key` on, `key` included, or what is left of the one it
+    /// is in.
     fn span_from<L: Lane>(&self, direction: Direction, key: Key<L>) -> Option<Span<L>> {
         if self.nothing {
             return None;
@@ -400,7 +401,8 @@ impl<'a> Selection<'a> {
         lane >> slot.shift & ones(slot.width)
     }
 
-    /// `lane` with column `c`'s slot replaced, and every later column's too, by the wanted one that a scan comes to first.
+    /// `lane` with column `c`'s slot replaced, and every later column's too, by the wanted one that a scan comes to
+    /// first.
     fn with_digit(&self, direction: Direction, lane: u128, c: usize, digit: u128) -> Option<u128> {
         let mut lane = self.before(lane, c) | digit << self.shape.slot(c).shift;
         for later in c + 1..self.shape.columns().len() {

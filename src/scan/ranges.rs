@@ -81,7 +81,8 @@ pub trait Wanted<K: KeySpace> {
     /// The first range of wanted keys that begins at or after a place, or what is left from the place on of the one it
     /// is in.
     fn at_or_after(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool;
-    /// The last range of wanted keys that ends at or before a place, or what is left before the place of the one it is in.
+    /// The last range of wanted keys that ends at or before a place, or what is left before the place of the one it is
+    /// in.
     fn before(&self, place: &K::OwnedKey, out: &mut Range<K>) -> bool;
     /// The next range from a place on that a scan comes to.
     #[inline(always)]

@@ -143,8 +143,8 @@ pub struct Lanes<'a> {
     pub at: usize,
     /// How many there are. Those outside `bytes` do not count.
     pub n: usize,
-    /// How many there can be: a kernel may do the same work for any `n` up to this, so that it has no branches that wait
-    /// for `n` to arrive from memory.
+    /// How many there can be: a kernel may do the same work for any `n` up to this, so that it has no branches that
+    /// wait for `n` to arrive from memory.
     pub room: usize,
 }
 
@@ -239,8 +239,8 @@ fn clamp<L>(bytes: &[u8], at: usize, n: usize) -> usize {
     n.min(bytes.len().saturating_sub(at) / size_of::<L>())
 }
 
-/// Asks the processor to bring the cache line at `line` into its nearest cache (of the hints, `fpbtree-lab thesis-figure5.1`
-/// has none that is better). Never faults, whatever the address.
+/// Asks the processor to bring the cache line at `line` into its nearest cache (of the hints, `fpbtree-lab
+/// thesis-figure5.1` has none that is better). Never faults, whatever the address.
 #[inline]
 pub fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]

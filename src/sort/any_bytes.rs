@@ -18,7 +18,8 @@ any_bytes!(u32 u64 u128 usize);
 /// The bytes that values are.
 #[inline]
 pub(super) fn bytes_of<T: AnyBytes>(values: &[T]) -> &[u8] {
-    // SAFETY: `AnyBytes` says that all bytes of values are initialised; they lie side by side, and bytes may lie anywhere.
+    // SAFETY: `AnyBytes` says that all bytes of values are initialised; they lie side by side, and bytes may lie
+    // anywhere.
     unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 

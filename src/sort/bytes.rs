@@ -132,9 +132,9 @@ impl Filed for Bytes {
 
 /// Sorts entries whose keys are byte strings.
 ///
-/// It takes no more memory than it is told to, or than 64 keys may take: for records and items, or to read runs, at least
-/// 8 KB each. Besides there are a record for each run, a place for every 64 records while they are written, and where only
-/// runs are [taken over](Sorter::take_over) the first slab and items, 192 KB at most.
+/// It takes no more memory than it is told to, or than 64 keys may take: for records and items, or to read runs, at
+/// least 8 KB each. Besides there are a record for each run, a place for every 64 records while they are written, and
+/// where only runs are [taken over](Sorter::take_over) the first slab and items, 192 KB at most.
 pub struct BytesSorter<'m, H, F: RunFiles> {
     host: H,
     slabs: List<'m, RecordSlab, H>,
@@ -381,7 +381,8 @@ impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
         while !self.has_room(header.record()) {
             self.spill(order);
         }
-        // SAFETY: there is room for the record in the slab, behind the records that items lead to, so nobody reads there.
+        // SAFETY: there is room for the record in the slab, behind the records that items lead to, so nobody reads
+        // there.
         let record = unsafe {
             let record = self.slabs[self.slab].memory.add(self.used);
             record.cast::<Header>().write_unaligned(header);

@@ -16,8 +16,8 @@ pub trait RunFiles: Copy {
     /// A file to be written.
     fn create(&self, number: usize) -> Self::File;
 
-    /// Ends writing a file, which stays open. From now on it can be read, and [opened](RunFiles::open) by others if it is
-    /// left to them.
+    /// Ends writing a file, which stays open. From now on it can be read, and [opened](RunFiles::open) by others if it
+    /// is left to them.
     fn finish(&self, file: Self::File);
 
     /// Opens a file that was left here, and says how long it is.
@@ -26,8 +26,8 @@ pub trait RunFiles: Copy {
     /// Writes bytes at the end of a file that was [created](RunFiles::create).
     fn write(&self, file: Self::File, bytes: &[u8]);
 
-    /// Fills `to` with the next bytes of a file that is not written any more. If there are not as many, the call does not
-    /// return.
+    /// Fills `to` with the next bytes of a file that is not written any more. If there are not as many, the call does
+    /// not return.
     fn read(&self, file: Self::File, to: &mut [u8]);
 
     /// Goes to a place in a file that is not written any more.

@@ -92,7 +92,8 @@ impl<'m, T: 'm, H: Host<'m>> List<'m, T, H> {
         if room > self.room() {
             let size = size_of_many::<T>(room);
             let memory = match self.memory() {
-                // SAFETY: the list's memory is its host's, and the old reference to it is replaced just behind the call.
+                // SAFETY: the list's memory is its host's, and the old reference to it is replaced just behind the
+                // call.
                 Some(memory) => unsafe { self.host.grow(memory, size) },
                 None => self.host.allocate(size),
             };

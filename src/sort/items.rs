@@ -1,6 +1,6 @@
 //! Sorting records by byte strings, of which the items that are sorted have a word at a time: items are spread by the
-//! uppermost bits in which their words differ, in place, and those whose words tie get the next one. So a record is looked at
-//! once for each word of its key that it takes to tell it apart, and can be fetched before that.
+//! uppermost bits in which their words differ, in place, and those whose words tie get the next one. So a record is
+//! looked at once for each word of its key that it takes to tell it apart, and can be fetched before that.
 
 use core::cmp::Ordering;
 
@@ -72,8 +72,8 @@ fn differing(items: &[Item]) -> u64 {
     items.iter().fold(0, |bits, item| bits | item.word ^ items[0].word)
 }
 
-/// Puts items in the order of a digit, in place (McIlroy, Bostic and McIlroy's American flag sort). Returns where each of
-/// its values ends.
+/// Puts items in the order of a digit, in place (McIlroy, Bostic and McIlroy's American flag sort). Returns where each
+/// of its values ends.
 fn flag(items: &mut [Item], digit: impl Fn(&Item) -> usize) -> [usize; FANOUT] {
     let mut next = [0; FANOUT];
     items.iter().for_each(|item| next[digit(item)] += 1);

@@ -18,8 +18,8 @@ const FIRST_PART: usize = 8;
 
 /// Sorts entries of exact lanes.
 ///
-/// It takes no more memory than it is told to in the usual case, or than five slabs: for entries and to sort them. Besides
-/// there are 8 to 32 KB to read each run.
+/// It takes no more memory than it is told to in the usual case, or than five slabs: for entries and to sort them.
+/// Besides there are 8 to 32 KB to read each run.
 pub struct LaneSorter<'m, L, H, F: RunFiles> {
     entries: RadixSort<'m, L, H>,
     host: H,
@@ -39,8 +39,8 @@ impl<'m, L: Radix, H: Host<'m>, F: RunFiles> LaneSorter<'m, L, H, F> {
         self.runs.push(FileRun::new(self.host, files, file, before - self.entries.len()));
     }
 
-    /// Makes room for more entries: of an eighth of the memory, and twice as much each time. What an index has a little more of
-    /// than there is memory for need not all be written.
+    /// Makes room for more entries: of an eighth of the memory, and twice as much each time. What an index has a little
+    /// more of than there is memory for need not all be written.
     #[cold]
     fn make_room(&mut self) {
         let part = FIRST_PART >> self.runs.len().min(FIRST_PART.ilog2() as usize);

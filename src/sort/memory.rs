@@ -25,8 +25,8 @@ pub struct Fault {
     pub open_files: usize,
 }
 
-/// Where sorts have their memory and their files from. When it is dropped all of it is gone, as at the end of a server's
-/// transaction.
+/// Where sorts have their memory and their files from. When it is dropped all of it is gone, as at the end of a
+/// server's transaction.
 #[derive(Default)]
 pub struct MemoryHost {
     /// The size of each piece of memory that is in use, by its address.
@@ -156,8 +156,8 @@ impl<'m> Host<'m> for &'m MemoryHost {
         let more = self.take_memory(size);
         more.expose_provenance();
         self.count(size, kept);
-        // SAFETY: the old memory was in use until now, and nobody uses it any more, as the caller says; the new memory is
-        // longer, and is there until the host is dropped or told to free it.
+        // SAFETY: the old memory was in use until now, and nobody uses it any more, as the caller says; the new memory
+        // is longer, and is there until the host is dropped or told to free it.
         unsafe {
             more.copy_from_nonoverlapping(old, kept);
             dealloc(old.cast(), layout(kept));

@@ -2,9 +2,9 @@
 //!
 //! Entries are collected in blocks of memory. Sorting spreads the blocks' entries over other blocks by the uppermost
 //! bits in which their lanes differ, one chain of blocks a value, and a block that was read is free to be written. A
-//! chain that fits a processor's cache is gathered and sorted there, by digits from the lowest up; a longer one is spread
-//! again. Both keep the order of entries that tie, and a heap scan gives rows in the order of their TIDs: TIDs are
-//! looked at only where lanes are the same.
+//! chain that fits a processor's cache is gathered and sorted there, by digits from the lowest up; a longer one is
+//! spread again. Both keep the order of entries that tie, and a heap scan gives rows in the order of their TIDs: TIDs
+//! are looked at only where lanes are the same.
 
 use super::blocks::{Blocks, Chain, FANOUT, SLAB, SLAB_BLOCKS, Slab};
 use super::compact::{Compact, Radix};

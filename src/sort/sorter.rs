@@ -9,8 +9,8 @@ pub(super) const MERGED: usize = 4096;
 /// Entries looked at for each part that runs are divided into.
 pub(super) const SAMPLES: usize = 64;
 
-/// What collects entries and gives them back in order. It owns no destructor: after a call that did not return, memory and
-/// files are given back by those they come from.
+/// What collects entries and gives them back in order. It owns no destructor: after a call that did not return, memory
+/// and files are given back by those they come from.
 pub trait Sorter<K: KeySpace>: Sized {
     /// Where the memory comes from.
     type Host: Copy;
@@ -26,11 +26,12 @@ pub trait Sorter<K: KeySpace>: Sized {
     /// Entries added.
     fn total(&self) -> u64;
 
-    /// Calls `each` with every entry in order, and closes files as [`close`](Sorter::close). No entry may be added then.
+    /// Calls `each` with every entry in order, and closes files as [`close`](Sorter::close). No entry may be added
+    /// then.
     fn drain(&mut self, order: K::Order<'_>, each: impl FnMut(&Entry<'_, K>));
 
-    /// Leaves all entries as runs, to another sorter if they go where that can open them. Returns how many runs there are.
-    /// No entry may be added then.
+    /// Leaves all entries as runs, to another sorter if they go where that can open them. Returns how many runs there
+    /// are. No entry may be added then.
     fn leave(&mut self, order: K::Order<'_>) -> usize;
 
     /// Takes over the runs that another sorter has left, so many.

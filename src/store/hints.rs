@@ -1,4 +1,5 @@
-//! What a store remembers of where leaves are. None of it is relied on: a leaf's fences say whether it is the right one (I5).
+//! What a store remembers of where leaves are. None of it is relied on: a leaf's fences say whether it is the right one
+//! (I5).
 
 use super::pages::{LockMode, Locked, PageStore, Pinned};
 use crate::cache::descents::Marks;
@@ -17,8 +18,8 @@ pub struct Seen<F> {
 
 /// Where leaves were seen.
 pub trait Hints: PageStore {
-    /// A page that is likely the leaf where the next entry goes, as the last ones went there. It may have become anything
-    /// meanwhile.
+    /// A page that is likely the leaf where the next entry goes, as the last ones went there. It may have become
+    /// anything meanwhile.
     fn likely_leaf(&self) -> Option<Block> {
         None
     }
@@ -32,8 +33,8 @@ pub trait Hints: PageStore {
     fn pin_seen(&self, seen: &Seen<Self::Frame>) -> Result<Option<Pinned<Self>>> {
         self.pin_likely(seen.block)
     }
-    /// All places from one mark on and before another, or all from there on, belong to a leaf; of none that is known where
-    /// there are no such marks. `stale` is what [`seen_leaf`](Hints::seen_leaf) said instead.
+    /// All places from one mark on and before another, or all from there on, belong to a leaf; of none that is known
+    /// where there are no such marks. `stale` is what [`seen_leaf`](Hints::seen_leaf) said instead.
     fn note_leaf<M: LockMode>(
         &self,
         _leaf: &Locked<'_, Self, M>,

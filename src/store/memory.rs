@@ -1,8 +1,8 @@
 //! A page store in memory with real locks, a log in both forms and crashes, for tests and experiments.
 //!
 //! Every change is logged twice: encoded ([`Form::Own`]), and as what a generic record of the server would hold
-//! ([`Form::Generic`]). A [`crash`](MemoryStore::crash) makes the store that redo would make of any log position and any
-//! page versions that may have been written by then.
+//! ([`Form::Generic`]). A [`crash`](MemoryStore::crash) makes the store that redo would make of any log position and
+//! any page versions that may have been written by then.
 
 use super::{
     DeadSearch, Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Seen, Shared, Suspect,
@@ -27,7 +27,8 @@ pub enum Form {
     Generic,
 }
 
-/// Bytes in which stores remember where leaves are, unless another number is asked for: few, so that some are forgotten.
+/// Bytes in which stores remember where leaves are, unless another number is asked for: few, so that some are
+/// forgotten.
 const FEW: usize = 8 << 10;
 
 /// A page's place in memory.
@@ -242,8 +243,8 @@ impl MemoryStore {
     }
 
     /// Checks that the page locked last could be waited for under the locks that this thread held (docs/protocols.md,
-    /// 15): it is on a higher level than their pages, or right of the last of them on its level. Nobody waits for a page
-    /// that is free.
+    /// 15): it is on a higher level than their pages, or right of the last of them on its level. Nobody waits for a
+    /// page that is free.
     fn check_order(&self) {
         HELD.with_borrow(|held| {
             let pages = held.iter().filter(|(frame, _)| self.frames.as_ptr_range().contains(frame));

@@ -1,5 +1,5 @@
-//! What the engine asks of the place its pages live in: [pages](PageStore) that are [pinned](Pinned) and [locked](Locked),
-//! [hints](Hints) of where leaves are, and [observers](Observers) to be told what happens to leaves.
+//! What the engine asks of the place its pages live in: [pages](PageStore) that are [pinned](Pinned) and
+//! [locked](Locked), [hints](Hints) of where leaves are, and [observers](Observers) to be told what happens to leaves.
 
 mod hints;
 #[cfg(feature = "memory")]

@@ -36,8 +36,8 @@ pub trait Observers: PageStore {
     fn note_merge(&self, _from: Block, _to: Block) {}
     /// A writer is about to insert into this leaf: serializable conflicts are raised here.
     fn note_insert(&self, _leaf: &Locked<'_, Self, Exclusive>) {}
-    /// Says of a leaf's suspects which are dead, as far as it looks for them. Nothing is removed, and `None` is answered,
-    /// where that would have to wait for readers elsewhere in a way the log cannot say.
+    /// Says of a leaf's suspects which are dead, as far as it looks for them. Nothing is removed, and `None` is
+    /// answered, where that would have to wait for readers elsewhere in a way the log cannot say.
     fn find_dead(
         &self,
         _leaf: &Locked<'_, Self, Exclusive>,

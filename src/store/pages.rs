@@ -52,8 +52,8 @@ impl LockMode for Cleanup {
 impl Writing for Exclusive {}
 impl Writing for Cleanup {}
 
-/// Where a store has pages in memory, and what it does to them there. Nobody calls the unsafe methods but [`Pinned`] and
-/// [`Locked`], which know what is pinned and how it is locked.
+/// Where a store has pages in memory, and what it does to them there. Nobody calls the unsafe methods but [`Pinned`]
+/// and [`Locked`], which know what is pinned and how it is locked.
 pub trait Frames {
     /// A page's place in memory: a buffer's number. It says nothing of pins and locks.
     type Frame: Copy + PartialEq + fmt::Debug;
@@ -68,7 +68,8 @@ pub trait Frames {
     /// # Safety
     /// The pin is the caller's, and the page is not locked.
     unsafe fn unpin(&self, frame: Self::Frame);
-    /// Waits for a content lock; for [`Mode::Cleanup`] until the caller's pin is the only one, with no content lock held.
+    /// Waits for a content lock; for [`Mode::Cleanup`] until the caller's pin is the only one, with no content lock
+    /// held.
     ///
     /// # Safety
     /// The caller has the frame pinned, and not locked.
@@ -261,23 +262,24 @@ pub type Pages<'l, S> = ArrayVec<Writable<'l, S>, MOST_BLOCKS>;
 ///
 /// Nothing here owns a destructor: pins and locks are given back by hand, and a server that aborts a transaction gives
 /// them all back itself. An implementation may leave a call by unwinding or jumping (an I/O error, a cancel), which is
-/// why the engine keeps no destructor alive across one. When the engine returns an [`Error`](crate::format::Error), locks
-/// and pins may still be held: the caller aborts.
+/// why the engine keeps no destructor alive across one. When the engine returns an [`Error`](crate::format::Error),
+/// locks and pins may still be held: the caller aborts.
 pub trait PageStore: Frames + Sized {
-    /// Pins a page. No lock is taken. A block beyond the end of the file is [`Error::Corrupt`](crate::format::Error), and so
-    /// is a page that the caller has locked: only a damaged tree leads there, and waiting for that lock would never end.
+    /// Pins a page. No lock is taken. A block beyond the end of the file is [`Error::Corrupt`](crate::format::Error),
+    /// and so is a page that the caller has locked: only a damaged tree leads there, and waiting for that lock would
+    /// never end.
     fn pin(&self, block: Block) -> Result<Pinned<Self>>;
     /// [Pins](PageStore::pin) a page that is named by what was true once; `None` if the file has become shorter since.
     fn pin_likely(&self, block: Block) -> Result<Option<Pinned<Self>>>;
-    /// A page for new content: all zero or marked deleted, from the free space map or the end of the file. It stays as it is
-    /// unless a [`commit`](PageStore::commit) writes it.
+    /// A page for new content: all zero or marked deleted, from the free space map or the end of the file. It stays as
+    /// it is unless a [`commit`](PageStore::commit) writes it.
     fn allocate(&self) -> Result<Locked<'_, Self, Exclusive>>;
     /// Notes in the free space map that a deleted page can be used again. Not logged, may be lost.
     fn free(&self, block: Block);
     /// The time by which the deletion of an inner page is dated, never 0.
     fn now(&self) -> u64;
-    /// Whether whoever was at work in the tree at that time is done: a page deleted then may become one of another level.
-    /// [`allocate`](PageStore::allocate) asks this.
+    /// Whether whoever was at work in the tree at that time is done: a page deleted then may become one of another
+    /// level. [`allocate`](PageStore::allocate) asks this.
     fn is_past(&self, time: u64) -> bool;
     /// Pages in the file now.
     fn block_count(&self) -> Block;

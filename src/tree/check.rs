@@ -1,5 +1,5 @@
-//! A whole tree, checked: every page, the siblings' links and fences, what parents say of their children, and that every
-//! other page of the file is free.
+//! A whole tree, checked: every page, the siblings' links and fences, what parents say of their children, and that
+//! every other page of the file is free.
 
 use super::Tree;
 use crate::format::{Block, Geometry, META, NO_BLOCK, PageBytes, Position, ROOT, Result, is_link};
@@ -71,8 +71,8 @@ struct Parents<K> {
 
 impl<S: Store, K: KeySpace> Tree<'_, S, K> {
     /// Checks the tree while nobody changes it. `ranks`, for an index of one column on exact lanes, is the rank of its
-    /// NULLs. `seen` has room for every block of the file. What follows from a page that is wrong itself is not reported
-    /// again.
+    /// NULLs. `seen` has room for every block of the file. What follows from a page that is wrong itself is not
+    /// reported again.
     pub fn verify(&self, ranks: Option<bool>, seen: &mut BlockSet<'_>, report: Report<'_>) -> Result<()> {
         seen.add(META);
         let sound = Cell::new(true);

@@ -1,5 +1,6 @@
-//! VACUUM asks of every row whether it is dead. Where the answer is kept in the order of the table, asking in the order of
-//! the index is a search through all of that memory each time; asked in the table's order, a search is beside the one before.
+//! VACUUM asks of every row whether it is dead. Where the answer is kept in the order of the table, asking in the order
+//! of the index is a search through all of that memory each time; asked in the table's order, a search is beside the
+//! one before.
 
 use super::Tree;
 use super::removal::RemovalSet;
@@ -99,9 +100,9 @@ impl<'m> DeadTids<'m> {
 }
 
 impl<S: Store, K: KeySpace> Tree<'_, S, K> {
-    /// Asks about the rows of a leaf and those right of it, as many as there is room for. `ahead` is told each leaf, the one
-    /// after it and where that begins. Nothing is locked or pinned before or after, nor while `ahead` and `is_dead` are
-    /// called.
+    /// Asks about the rows of a leaf and those right of it, as many as there is room for. `ahead` is told each leaf,
+    /// the one after it and where that begins. Nothing is locked or pinned before or after, nor while `ahead` and
+    /// `is_dead` are called.
     pub(super) fn inquire(
         &self,
         first: Block,

@@ -41,8 +41,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         self.insert_into(leaf, entry, None, options)
     }
 
-    /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, if that is
-    /// it, without a descent (nbtree's `_bt_search_insert`, which looks at the last leaf alone). Nothing is locked on entry.
+    /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, if
+    /// that is it, without a descent (nbtree's `_bt_search_insert`, which looks at the last leaf alone). Nothing is
+    /// locked on entry.
     pub(super) fn writable_leaf(&self, key: K::Key<'_>) -> Result<Locked<'t, S, Exclusive>> {
         if let Some(block) = self.store.likely_leaf()
             && let Some(pinned) = self.store.pin_likely(block)?
@@ -56,8 +57,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         self.writable_page(key, 0)
     }
 
-    /// The page of `level` whose fences contain `key`, exclusively locked, its split finished. Pages of lower levels may be
-    /// locked.
+    /// The page of `level` whose fences contain `key`, exclusively locked, its split finished. Pages of lower levels
+    /// may be locked.
     pub(super) fn writable_page(&self, key: K::Key<'_>, level: u8) -> Result<Locked<'t, S, Exclusive>> {
         loop {
             let seek = Seek::At(key);
@@ -111,8 +112,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         }
     }
 
-    /// Whether a page has room for an entry without being split. Its dead entries are removed and it is repacked if it takes
-    /// that.
+    /// Whether a page has room for an entry without being split. Its dead entries are removed and it is repacked if it
+    /// takes that.
     pub(super) fn makes_room(
         &self,
         target: &mut Locked<'t, S, Exclusive>,

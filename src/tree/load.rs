@@ -120,8 +120,8 @@ impl<K: Loadable> Level<K> {
     }
 }
 
-/// Writes a tree from entries that come in order. Plain memory (up to two megabytes): it lives where the caller says, so
-/// that a server error can jump away from it.
+/// Writes a tree from entries that come in order. Plain memory (up to two megabytes): it lives where the caller says,
+/// so that a server error can jump away from it.
 pub struct Loader<K: Loadable> {
     levels: [Level<K>; MOST_LEVELS],
     height: usize,
@@ -159,8 +159,8 @@ impl<K: Loadable> Loader<K> {
         self.add_to(0, geometry, order, entry, pages);
     }
 
-    /// Adds the next leaf, given by its downlink, of a tree whose leaves are [written already](LeafWriter): all of them, two at
-    /// least. Other pages get the numbers from `next_block` on.
+    /// Adds the next leaf, given by its downlink, of a tree whose leaves are [written already](LeafWriter): all of
+    /// them, two at least. Other pages get the numbers from `next_block` on.
     pub fn add_leaf(
         &mut self,
         geometry: &Geometry,
@@ -255,15 +255,16 @@ pub trait PartPages<K: Loadable> {
 }
 
 /// Writes the leaves of a part of a tree from entries that come in order: all there are between two places. The other
-/// leaves are written elsewhere, perhaps at the same time, and the levels above when it is known which leaves there are.
-/// Plain memory, which lives where the caller says.
+/// leaves are written elsewhere, perhaps at the same time, and the levels above when it is known which leaves there
+/// are. Plain memory, which lives where the caller says.
 pub struct LeafWriter<K: Loadable> {
     level: Level<K>,
     fill: usize,
 }
 
 impl<K: Loadable> LeafWriter<K> {
-    /// Makes in `memory` what writes the leaves from `low` on, the first one to `block`, filling them to `fill` percent.
+    /// Makes in `memory` what writes the leaves from `low` on, the first one to `block`, filling them to `fill`
+    /// percent.
     pub fn init(memory: &mut core::mem::MaybeUninit<Self>, fill: usize, low: &K::OwnedKey, block: Block) {
         let leaves = memory.as_mut_ptr();
         // SAFETY: all-zero bytes are a batch, keys and numbers; no value is read or moved.
@@ -492,8 +493,8 @@ impl Batch<Bytes> for BytesFilling {
     }
 }
 
-/// How much an entry has in common with its page's low fence. Nothing in an inner page: its upper fence is a key that is
-/// not known yet, and need not share anything.
+/// How much an entry has in common with its page's low fence. Nothing in an inner page: its upper fence is a key that
+/// is not known yet, and need not share anything.
 fn common(level: u8, low: &OwnedKey, entry: &Entry<'_, Bytes>) -> usize {
     let low = low.stored();
     if level == 0 { low.common(&entry.key).min(low.normal_length()) } else { 0 }

@@ -188,8 +188,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         self.find_leaf(seek)
     }
 
-    /// `hint`, if it is the leaf looked for, or a page right of it that is; else by descent. Pinned and share-locked. Nothing
-    /// is locked on entry.
+    /// `hint`, if it is the leaf looked for, or a page right of it that is; else by descent. Pinned and share-locked.
+    /// Nothing is locked on entry.
     pub fn leaf_via(&self, hint: Block, seek: Seek<'_, K>) -> Result<Locked<'t, S, Shared>> {
         match self.arrive(hint, seek, 0)? {
             Ok(leaf) => Ok(leaf),
@@ -203,9 +203,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         if self.root_level()? == 0 { Ok(None) } else { self.descend(seek, 1).map(Some) }
     }
 
-    /// Goes to `block` and right from it until the page looked for, which is pinned and locked on return. `Err` in the answer
-    /// is a page that is none of these, or does not lie right of the one before it: the block and LSN where it was seen;
-    /// nothing is locked then.
+    /// Goes to `block` and right from it until the page looked for, which is pinned and locked on return. `Err` in the
+    /// answer is a page that is none of these, or does not lie right of the one before it: the block and LSN where it
+    /// was seen; nothing is locked then.
     #[inline]
     fn arrive<M: LockMode>(&self, mut block: Block, seek: Seek<'_, K>, level: u8) -> Result<Arrived<'t, S, M>> {
         let mut hops = 0;
@@ -251,9 +251,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         self.find_unseen_leaf(seek, seen.as_ref())
     }
 
-    /// A locked page that is likely the leaf looked for, if it is. However near the right page may be, it is not looked for
-    /// along the links: it may also be far. The file may have been cut off there and have grown again, with a page that
-    /// nobody has written to yet.
+    /// A locked page that is likely the leaf looked for, if it is. However near the right page may be, it is not looked
+    /// for along the links: it may also be far. The file may have been cut off there and have grown again, with a page
+    /// that nobody has written to yet.
     #[inline]
     fn as_likely_leaf<'p, M: LockMode>(&self, locked: &'p Locked<'_, S, M>, seek: Seek<'_, K>) -> Option<Page<'p, K>>
     where
@@ -279,8 +279,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Ok(leaf)
     }
 
-    /// A child, and by its parent the marks from which on and before which all places are its own: none of a fence's own
-    /// mark, unless that says all of the fence. `None` if there are no such marks.
+    /// A child, and by its parent the marks from which on and before which all places are its own: none of a fence's
+    /// own mark, unless that says all of the fence. `None` if there are no such marks.
     fn child_marks(&self, parent: &Page<'_, K>, place: Position) -> Option<(Block, u64, Option<u64>)> {
         let mark = |entry| {
             let mut key = K::fresh();
@@ -305,14 +305,14 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         self.store.prefetch(frame, self.geometry.back());
     }
 
-    /// The page looked for on `level`, pinned and locked. Nothing else is locked on return; the caller may hold locks on
-    /// lower levels (and then asks for no cleanup lock).
+    /// The page looked for on `level`, pinned and locked. Nothing else is locked on return; the caller may hold locks
+    /// on lower levels (and then asks for no cleanup lock).
     fn descend<M: LockMode>(&self, seek: Seek<'_, K>, level: u8) -> Result<Locked<'t, S, M>> {
         self.descend_past(seek, level, &mut |_, _| {})
     }
 
-    /// [Descends](Tree::descend); `past` is told each page on the way and where in it the way goes on, while the page is
-    /// share-locked.
+    /// [Descends](Tree::descend); `past` is told each page on the way and where in it the way goes on, while the page
+    /// is share-locked.
     fn descend_past<M: LockMode>(
         &self,
         seek: Seek<'_, K>,

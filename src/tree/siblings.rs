@@ -1,6 +1,6 @@
-//! Whether neighbouring leaves agree about each other. Who goes from one to the next and does not come to where the first
-//! one ended has met a concurrent split or deletion, or a page that is not the one that was written there last: an older
-//! one, or half of one.
+//! Whether neighbouring leaves agree about each other. Who goes from one to the next and does not come to where the
+//! first one ended has met a concurrent split or deletion, or a page that is not the one that was written there last:
+//! an older one, or half of one.
 
 use super::Tree;
 use crate::format::{Block, Error, Result};
@@ -17,8 +17,8 @@ struct End<K: KeySpace> {
 
 impl<S: Store, K: KeySpace> Tree<'_, S, K> {
     /// An error if one of two leaves says that the other is its neighbour, and that one does not, or not with the same
-    /// fence. Nothing is locked or pinned before or after, nor both of the pages at once: what was seen twice with nothing
-    /// changed in between was there at one moment.
+    /// fence. Nothing is locked or pinned before or after, nor both of the pages at once: what was seen twice with
+    /// nothing changed in between was there at one moment.
     pub(crate) fn check_siblings(&self, left: Block, right: Block) -> Result<()> {
         let mut before = None;
         loop {

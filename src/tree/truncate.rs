@@ -1,4 +1,5 @@
-//! The end of the file: free pages there can be given back, once the pages that end the tree's levels are out of their way.
+//! The end of the file: free pages there can be given back, once the pages that end the tree's levels are out of their
+//! way.
 
 use super::{Seek, Tree};
 use crate::format::{Block, ROOT, Result, is_link};
@@ -11,8 +12,8 @@ use crate::store::{Exclusive, Locked, Shared, Store};
 pub struct FileEnd {
     /// All of its pages.
     pages: Block,
-    /// Those that are the last of their levels, last first. They are never deleted: nobody is right of them who could take
-    /// over their keys.
+    /// Those that are the last of their levels, last first. They are never deleted: nobody is right of them who could
+    /// take over their keys.
     last: [Block; FileEnd::MOST_KEPT],
     last_count: usize,
 }
@@ -36,8 +37,8 @@ impl FileEnd {
 }
 
 impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
-    /// Looks at the file from its end, at so many pages at most, as far as what is in use there can likely be moved; `goes_on` is asked before each. Nothing is locked or pinned
-    /// before or after.
+    /// Looks at the file from its end, at so many pages at most, as far as what is in use there can likely be moved;
+    /// `goes_on` is asked before each. Nothing is locked or pinned before or after.
     pub fn file_end(&self, most: Block, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<FileEnd> {
         let mut end = FileEnd::default();
         for block in (ROOT + 1..self.store.block_count()).rev().take(most as usize) {
@@ -68,8 +69,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         is_whole
     }
 
-    /// Moves what is in use at the end of the file to where that begins, and says how many pages the file needs then. Nobody else is in
-    /// the tree, nor will anybody find what a page that was moved left behind. Nothing is locked or pinned before or after.
+    /// Moves what is in use at the end of the file to where that begins, and says how many pages the file needs then.
+    /// Nobody else is in the tree, nor will anybody find what a page that was moved left behind. Nothing is locked or
+    /// pinned before or after.
     pub fn pack_file_end(&self, file_end: &FileEnd) -> Result<Block> {
         let mut end = self.store.block_count() - file_end.pages;
         let last = &file_end.last[..file_end.last_count];
@@ -83,8 +85,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Ok(end)
     }
 
-    /// Moves the last page of a level to a free one: one atomic change over both, its left neighbour and its parent. `false` if
-    /// these do not lead to it, or have splits to finish, which could take pages of the end.
+    /// Moves the last page of a level to a free one: one atomic change over both, its left neighbour and its parent.
+    /// `false` if these do not lead to it, or have splits to finish, which could take pages of the end.
     fn move_last(&self, block: Block, to: Block) -> Result<bool> {
         let page = self.lock::<Shared>(block)?;
         let left_block = self.page(&page)?.left();

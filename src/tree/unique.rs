@@ -21,9 +21,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Shows `look` the entries between two places, which are those before and behind all entries with the key of
     /// `entry`, and inserts that if none is an obstacle. `false` if one is. Without an entry it is only looked.
     ///
-    /// The first page where an equal key could be stays exclusively locked until the entry is in: whoever wants to insert
-    /// an equal one has to lock it first, too (nbtree's `_bt_doinsert`). Nothing is locked or pinned before or after;
-    /// `look` is called with pages locked.
+    /// The first page where an equal key could be stays exclusively locked until the entry is in: whoever wants to
+    /// insert an equal one has to lock it first, too (nbtree's `_bt_doinsert`). Nothing is locked or pinned before or
+    /// after; `look` is called with pages locked.
     pub fn insert_unique(
         &self,
         (low, high): (K::Key<'_>, K::Key<'_>),
@@ -54,8 +54,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Ok(true)
     }
 
-    /// The leaf with `low` between its fences, exclusively locked. A root that is a leaf without room for the entry grows
-    /// before anything is looked at: growing gives its lock up.
+    /// The leaf with `low` between its fences, exclusively locked. A root that is a leaf without room for the entry
+    /// grows before anything is looked at: growing gives its lock up.
     fn first_leaf(
         &self,
         low: K::Key<'_>,
@@ -75,8 +75,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         }
     }
 
-    /// Looks at the entries between two places, from the page of the first on, which stays locked; each page right of it is
-    /// share-locked before the one before it is given back. `false` if one of them is an obstacle.
+    /// Looks at the entries between two places, from the page of the first on, which stays locked; each page right of
+    /// it is share-locked before the one before it is given back. `false` if one of them is an obstacle.
     fn look_at_equals(
         &self,
         first: &Locked<'t, S, Exclusive>,
@@ -120,8 +120,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Ok(Looked::Passed(if ends { None } else { Some(self.lock_right(&page)?) }))
     }
 
-    /// Goes right from an exclusively locked page to the one with the key between its fences, each locked before the one
-    /// before it is given back, its split finished.
+    /// Goes right from an exclusively locked page to the one with the key between its fences, each locked before the
+    /// one before it is given back, its split finished.
     fn step_to(&self, mut leaf: Locked<'t, S, Exclusive>, key: K::Key<'_>) -> Result<Locked<'t, S, Exclusive>> {
         loop {
             let page = self.page(&leaf)?;

@@ -52,10 +52,10 @@ impl<S: Store> Trio<'_, S> {
 
 impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Removes every entry that `is_dead` names from the leaves, left to right, with a cleanup lock on every leaf it
-    /// passes, and deletes leaves that are empty then. What is dead stays dead while this goes on. `dead_tids` is memory to ask
-    /// about the rows of many leaves at a time; `ahead` is told each leaf of those, the one after it, and where that begins,
-    /// and `visit` each live leaf once it is done with. One such pass runs at a time (the server's table lock sees to it).
-    /// Nothing is locked or pinned before or after.
+    /// passes, and deletes leaves that are empty then. What is dead stays dead while this goes on. `dead_tids` is
+    /// memory to ask about the rows of many leaves at a time; `ahead` is told each leaf of those, the one after it, and
+    /// where that begins, and `visit` each live leaf once it is done with. One such pass runs at a time (the server's
+    /// table lock sees to it). Nothing is locked or pinned before or after.
     pub fn vacuum(
         &self,
         dead_tids: &mut DeadTids<'_>,
@@ -146,8 +146,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     }
 
     /// Deletes an empty leaf: one atomic change over it, its neighbours and their parent, by which the right neighbour
-    /// takes over its key space. `false` where that is not possible now (docs/protocols.md, 7); the leaf stays then, and is
-    /// used again when keys come. Nothing is locked before and after.
+    /// takes over its key space. `false` where that is not possible now (docs/protocols.md, 7); the leaf stays then,
+    /// and is used again when keys come. Nothing is locked before and after.
     fn delete_leaf(&self, block: Block, low: &K::OwnedKey, stats: &mut VacuumStats) -> Result<bool> {
         Ok(match self.delete(block, low, 0)? {
             Deletion::Done => true,
@@ -156,9 +156,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         })
     }
 
-    /// Deletes the page of `level` that `low` begins if it has a single child, which its right neighbour gets. Where that
-    /// has another parent, the page's own is deleted first if it can be, and so on: a branch of single children folds from
-    /// its top. Whether it is gone. Nothing is locked before or after.
+    /// Deletes the page of `level` that `low` begins if it has a single child, which its right neighbour gets. Where
+    /// that has another parent, the page's own is deleted first if it can be, and so on: a branch of single children
+    /// folds from its top. Whether it is gone. Nothing is locked before or after.
     fn fold(&self, low: &K::OwnedKey, level: u8, stats: &mut VacuumStats) -> Result<bool> {
         let locked = self.descend::<Shared>(Seek::At(K::borrow(low, self.order)), level)?;
         let (block, page) = (locked.block(), self.page(&locked)?);
@@ -191,8 +191,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Ok(done)
     }
 
-    /// Locks a page and its neighbours exclusively, left to right, if they are still neighbours then, no split beside the
-    /// page is incomplete, and it has nothing that its right neighbour could not take over. Nothing is locked before.
+    /// Locks a page and its neighbours exclusively, left to right, if they are still neighbours then, no split beside
+    /// the page is incomplete, and it has nothing that its right neighbour could not take over. Nothing is locked
+    /// before.
     fn lock_trio(&self, block: Block, level: u8) -> Result<Option<Trio<'t, S>>> {
         let locked = self.lock::<Shared>(block)?;
         let page = self.page(&locked)?;
@@ -219,8 +220,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         if is_link(block) { self.lock(block).map(Some) } else { Ok(None) }
     }
 
-    /// Whether the three pages are still neighbours, the middle one is empty or has a single child, and no split beside it
-    /// is incomplete.
+    /// Whether the three pages are still neighbours, the middle one is empty or has a single child, and no split beside
+    /// it is incomplete.
     fn may_delete(&self, trio: &Trio<'t, S>, level: u8) -> Result<bool> {
         let (block, page, next) = (trio.page.block(), self.page(&trio.page)?, self.page(&trio.right)?);
         let is_live = |page: &Page<'_, K>| page.level() == level && !page.is_deleted();
@@ -303,8 +304,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Ok(Deletion::Done)
     }
 
-    /// Adds to a change of `page` what inserting an entry takes that comes before all others; the page is repacked if need
-    /// be. `None` if it has no room.
+    /// Adds to a change of `page` what inserting an entry takes that comes before all others; the page is repacked if
+    /// need be. `None` if it has no room.
     fn add_first<'e>(
         &self,
         entry: &Entry<'e, K>,

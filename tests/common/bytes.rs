@@ -329,8 +329,8 @@ impl Taste {
         Row { values, sorts, digits, normal, payload, tid }
     }
 
-    /// The value of a column that goes with a number. Opaque ones of the same number are equal, and are not the same for
-    /// each row.
+    /// The value of a column that goes with a number. Opaque ones of the same number are equal, and are not the same
+    /// for each row.
     fn numbered_value(&self, column: usize, key: u64, number: u64) -> Value {
         let last = self.columns.0.len() - 1;
         // All columns before the last have the same values for a few keys.

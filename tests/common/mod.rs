@@ -40,8 +40,8 @@ pub trait KeyMaker {
     /// The rank of NULLs, where entries have ranks.
     fn ranks(&self) -> Option<bool>;
 
-    /// A row with the key of one number, NULL for none, and the heap TID of another. Keys' numbers are ordered as they are
-    /// or the other way round, as long as they are less than [`KEYS`].
+    /// A row with the key of one number, NULL for none, and the heap TID of another. Keys' numbers are ordered as they
+    /// are or the other way round, as long as they are less than [`KEYS`].
     fn numbered(&self, key: Option<u64>, number: u64) -> Self::Row;
     /// A row with some key, and the heap TID that goes with this number.
     fn random_row(&self, random: &mut StdRng, number: u64) -> Self::Row;

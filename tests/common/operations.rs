@@ -1,7 +1,8 @@
-//! Programs of operations on an index, beside a model that says what it holds. Their bytes come from a fuzzer or a seed.
+//! Programs of operations on an index, beside a model that says what it holds. Their bytes come from a fuzzer or a
+//! seed.
 //!
-//! Rows live, die and are gone: what dies stays in the index until VACUUM or an insertion that needs room removes it, so
-//! the index holds all that lives and some of what is dead. With a log, a crash leads back to any of its positions.
+//! Rows live, die and are gone: what dies stays in the index until VACUUM or an insertion that needs room removes it,
+//! so the index holds all that lives and some of what is dead. With a log, a crash leads back to any of its positions.
 
 use crate::common::bytes::{self, SMALL_KEY, TINY_KEY, Taste};
 use crate::common::*;

@@ -1,5 +1,6 @@
-//! A buffer pool: pages of one size in frames, of which CLOCK gives those away that have not been used for longest. What is
-//! read is counted. The disk behind it is memory, so only the numbers of reads mean anything, not the time they take.
+//! A buffer pool: pages of one size in frames, of which CLOCK gives those away that have not been used for longest.
+//! What is read is counted. The disk behind it is memory, so only the numbers of reads mean anything, not the time they
+//! take.
 
 use fpbtree_engine::paging::prefer_large;
 use memmap2::{MmapOptions, MmapRaw};
@@ -40,8 +41,8 @@ impl Frame {
 }
 
 impl Pool {
-    /// A pool of `frames` frames, two at least, for pages of `page_size` bytes. Its memory is mapped by large pages where
-    /// the system has them, as servers map theirs.
+    /// A pool of `frames` frames, two at least, for pages of `page_size` bytes. Its memory is mapped by large pages
+    /// where the system has them, as servers map theirs.
     ///
     /// # Panics
     /// If there is no memory for it.

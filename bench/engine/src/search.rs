@@ -72,7 +72,8 @@ fn segment_of(keys: &[u32], key: u32, length: usize) -> Range<usize> {
     base * length..((base + 1) * length).min(keys.len())
 }
 
-/// Binary until one segment of `SEGMENT` keys is left, then `L`. The paper found segments of eight keys to be best (§3.2).
+/// Binary until one segment of `SEGMENT` keys is left, then `L`. The paper found segments of eight keys to be best
+/// (§3.2).
 pub struct Hybrid<L = LinearSimd<256>, const SEGMENT: usize = 8>(PhantomData<L>);
 
 impl<L: Search, const SEGMENT: usize> Search for Hybrid<L, SEGMENT> {
@@ -136,8 +137,8 @@ impl Search for Counting {
     }
 }
 
-/// Examines vectors of `BITS` bits, 128, 256 or 512, one after the other until one has a key that is not less (§3.2). On
-/// a machine [without them](has_vectors) it examines as many keys at a time in plain code.
+/// Examines vectors of `BITS` bits, 128, 256 or 512, one after the other until one has a key that is not less (§3.2).
+/// On a machine [without them](has_vectors) it examines as many keys at a time in plain code.
 pub struct LinearSimd<const BITS: usize>;
 
 /// Whether this machine has vectors of so many bits. The answer is found once.

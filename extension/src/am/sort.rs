@@ -47,8 +47,8 @@ impl Host<'static> for SortMemory {
     }
 }
 
-/// Where a sorter's runs go: to files of this process, which it reads itself, or to files by which one of those who take
-/// part in a parallel build leaves them to others.
+/// Where a sorter's runs go: to files of this process, which it reads itself, or to files by which one of those who
+/// take part in a parallel build leaves them to others.
 #[derive(Clone, Copy)]
 pub struct Files(Option<Shelf>);
 

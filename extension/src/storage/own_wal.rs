@@ -1,5 +1,6 @@
 //! The indexes' own log: records that say what a change does, for a resource manager that the server knows if the
-//! library is in `shared_preload_libraries` (docs/protocols.md, 17). Which log an index has is decided when it is built.
+//! library is in `shared_preload_libraries` (docs/protocols.md, 17). Which log an index has is decided when it is
+//! built.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};

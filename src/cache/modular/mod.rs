@@ -8,22 +8,22 @@
 //! - the *root* is one large sorted node, searched by interpolation among the sentinels of its lines. It is sized for
 //!   the region it lives in.
 //!
-//! Three levels are what nearly every tree has ([`Best`] holds tens of millions of pairs in them). A root that overflows
-//! hands its children down to new inner nodes: the inner module repeats, one level more. A root with a single inner
-//! child takes over that child's children. A node is split when it overflows, in halves (an unsorted one at the median
-//! of a few keys; a rightmost leaf that is appended to stays full), and merged with a neighbour of the same parent when
-//! it is a quarter full and both fit in three quarters of a node. The paper merges empty nodes only; a region of a fixed
-//! size wants them fuller.
+//! Three levels are what nearly every tree has ([`Best`] holds tens of millions of pairs in them). A root that
+//! overflows hands its children down to new inner nodes: the inner module repeats, one level more. A root with a single
+//! inner child takes over that child's children. A node is split when it overflows, in halves (an unsorted one at the
+//! median of a few keys; a rightmost leaf that is appended to stays full), and merged with a neighbour of the same
+//! parent when it is a quarter full and both fit in three quarters of a node. The paper merges empty nodes only; a
+//! region of a fixed size wants them fuller.
 //!
 //! The tree lives in a region of borrowed bytes ([`Tree::format`], [`Tree::attach`]), and holds offsets only, so that
 //! the region can be mapped anywhere, in several processes. It never grows: [`Tree::insert`] answers [`Error::Full`],
-//! the tree stays as it was, and the caller decides what has to go. A region should start on a cache line, or on a large
-//! page if those are wanted ([`Tree::advise`]); anywhere else the tree is merely slower.
+//! the tree stays as it was, and the caller decides what has to go. A region should start on a cache line, or on a
+//! large page if those are wanted ([`Tree::advise`]); anywhere else the tree is merely slower.
 //!
 //! One writer at a time, and no reader beside it: locks are the caller's.
 //!
-//! *Damaged memory.* Whatever the bytes of a region become after it was attached, nothing outside it is read or written,
-//! nothing panics, and everything ends. Answers may then be wrong; [`Tree::verify`] tells.
+//! *Damaged memory.* Whatever the bytes of a region become after it was attached, nothing outside it is read or
+//! written, nothing panics, and everything ends. Answers may then be wrong; [`Tree::verify`] tells.
 
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -79,8 +79,8 @@ pub trait Modules {
     type Root: Module;
 }
 
-/// The paper's best selection, with sentinels in sorted nodes, inner nodes twice as large, and values fetched along with a
-/// leaf's keys: `fpbtree-lab modular-selections` has each of these faster.
+/// The paper's best selection, with sentinels in sorted nodes, inner nodes twice as large, and values fetched along
+/// with a leaf's keys: `fpbtree-lab modular-selections` has each of these faster.
 pub struct Best;
 
 impl Modules for Best {

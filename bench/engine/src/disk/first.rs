@@ -36,8 +36,8 @@ pub struct DiskFirst {
 }
 
 impl DiskFirst {
-    /// A tree of sorted pairs in an empty pool, with leaf pages filled to `fill` percent, as insertions of ascending keys
-    /// fill them, too.
+    /// A tree of sorted pairs in an empty pool, with leaf pages filled to `fill` percent, as insertions of ascending
+    /// keys fill them, too.
     ///
     /// # Panics
     /// If the pool's pages are not the engine's.
@@ -45,8 +45,8 @@ impl DiskFirst {
         Self::load_with(Geometry::choose(LaneKind::U32, BUILD), pool, pairs, fill)
     }
 
-    /// The same, with leaf pages whose nodes are so many cache lines wide: nonleaf nodes, leaf nodes. None if there is no
-    /// such page.
+    /// The same, with leaf pages whose nodes are so many cache lines wide: nonleaf nodes, leaf nodes. None if there is
+    /// no such page.
     pub fn load_widths(widths: [u8; 2], pool: Pool, pairs: &[Pair], fill: usize) -> Option<Self> {
         let [_, _, inner_w, inner_x] = Geometry::choose(LaneKind::U32, BUILD).widths();
         let widths = [widths[0], widths[1], inner_w, inner_x];
@@ -187,7 +187,8 @@ impl Index for DiskFirst {
         Some(found)
     }
 
-    /// By the engine's pages alone: nobody else changes the tree, so there is nothing to lock or to be checked on arrival.
+    /// By the engine's pages alone: nobody else changes the tree, so there is nothing to lock or to be checked on
+    /// arrival.
     #[inline]
     fn search(&mut self, key: u32) -> Option<u32> {
         let (_, page) = leaf(self.store.pool_mut(), &self.geometry, key);

@@ -1,5 +1,5 @@
-//! The engine's page store over the pool, for a single thread: nobody is waited for, so locks are nothing, and nothing is
-//! logged. Changes are made where the pages are.
+//! The engine's page store over the pool, for a single thread: nobody is waited for, so locks are nothing, and nothing
+//! is logged. Changes are made where the pages are.
 
 use std::cell::RefCell;
 

@@ -208,8 +208,8 @@ impl<F: PageFormat> Paged for Tree<F> {
         &mut self.pool
     }
 
-    /// Read from the leaves' parents and these pages' links, the internal jump-pointer array (§2.2). Only the separators
-    /// decide where the range ends: no page outside it is listed.
+    /// Read from the leaves' parents and these pages' links, the internal jump-pointer array (§2.2). Only the
+    /// separators decide where the range ends: no page outside it is listed.
     fn leaf_blocks(&mut self, first: u32, last: u32) -> Vec<Block> {
         if self.height == 1 {
             return vec![self.root];

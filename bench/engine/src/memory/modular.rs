@@ -1,5 +1,5 @@
-//! Modules for the engine's modular B+-tree that the paper has and the engine does not (modular B+-tree paper §3.3, §4):
-//! searches by other kernels, appending without a look for the key, and prefetch hints.
+//! Modules for the engine's modular B+-tree that the paper has and the engine does not (modular B+-tree paper §3.3,
+//! §4): searches by other kernels, appending without a look for the key, and prefetch hints.
 
 use super::pb::{hint::Hint, node::Line};
 use crate::search::Search;
@@ -31,8 +31,8 @@ impl<S: Search> modular::Search for Lab<S> {
     }
 }
 
-/// Unsorted entries, of which every one that is inserted is new: the key is not looked for. Only for inserting; what was
-/// inserted can be found once the tree is attached with [`Unsorted`] in its place.
+/// Unsorted entries, of which every one that is inserted is new: the key is not looked for. Only for inserting; what
+/// was inserted can be found once the tree is attached with [`Unsorted`] in its place.
 pub struct Appended;
 
 impl Order for Appended {

@@ -1,5 +1,5 @@
-//! The leaf node that the Sentinel Array paper begins with, FAST-FAIR's (§II-B, §III): sorted pairs, each tuple id beside its
-//! key, gone through one by one; with or without a sentinel array.
+//! The leaf node that the Sentinel Array paper begins with, FAST-FAIR's (§II-B, §III): sorted pairs, each tuple id
+//! beside its key, gone through one by one; with or without a sentinel array.
 
 use super::sorted_leaf::{Inserted, Leaf, Lines, NO_KEY};
 use crate::index::Pair;
@@ -7,8 +7,8 @@ use crate::search::{Linear, Search};
 use std::ops::Range;
 
 /// Sorted pairs behind `SENTINELS` sentinels, or none if that is 0. Each sentinel is the smallest key of a *stretch* of
-/// pairs: of one cache line where `PAIRS` is eight times `SENTINELS`. `PAIRS * 8` is the paper's node size. Where there is
-/// no pair, nor therefore a sentinel, the key is `u32::MAX`.
+/// pairs: of one cache line where `PAIRS` is eight times `SENTINELS`. `PAIRS * 8` is the paper's node size. Where there
+/// is no pair, nor therefore a sentinel, the key is `u32::MAX`.
 #[repr(C)]
 pub struct PairLeaf<const PAIRS: usize, const SENTINELS: usize> {
     sentinels: Lines<[u32; SENTINELS]>,

@@ -1,9 +1,9 @@
 //! The generalised prefix tree (KISS-tree paper §2): the PT-4, with which the KISS-tree is compared, and other k'.
 //!
 //! A key is cut into fragments of k' bits, and each selects a bucket of the node on its level. With *dynamic expansion*
-//! levels are unrolled only as far as needed: a key that is alone below a bucket has its content node right there, which
-//! holds the whole key besides the tuple id. Removing undoes the expansion, so that the tree has the same nodes whatever
-//! happened before. Buckets are 32-bit indices into arenas, which makes a PT-4's node one cache line.
+//! levels are unrolled only as far as needed: a key that is alone below a bucket has its content node right there,
+//! which holds the whole key besides the tuple id. Removing undoes the expansion, so that the tree has the same nodes
+//! whatever happened before. Buckets are 32-bit indices into arenas, which makes a PT-4's node one cache line.
 
 use crate::index::{Index, Pair};
 use fpbtree_engine::simd::prefetch;

@@ -1,5 +1,5 @@
-//! The map of leaves for many threads: a lock for each leaf, as the sentinel array has none of its own (Sentinel Array paper
-//! §III-C).
+//! The map of leaves for many threads: a lock for each leaf, as the sentinel array has none of its own (Sentinel Array
+//! paper §III-C).
 
 use super::sorted_leaf::{Inserted, Leaf};
 use crate::index::Pair;

@@ -1,6 +1,6 @@
-//! Leaf nodes of several cache lines, to be compared: sorted ones with and without a *sentinel array*, and unsorted ones
-//! with *fingerprints* (Sentinel Array paper). A map of leaves with nothing but the separators above them makes an index of
-//! each.
+//! Leaf nodes of several cache lines, to be compared: sorted ones with and without a *sentinel array*, and unsorted
+//! ones with *fingerprints* (Sentinel Array paper). A map of leaves with nothing but the separators above them makes an
+//! index of each.
 
 use crate::index::{Index, Pair};
 use crate::search::{Binary, Search, equal_bytes};
@@ -64,11 +64,11 @@ pub trait Leaf: Sized {
 #[repr(align(64))]
 pub(super) struct Lines<T>(pub(super) T);
 
-/// Sorted pairs, keys apart from tuple ids, in front of which there are `SENTINELS` sentinels, or none if that is 0. Each
-/// sentinel is the smallest key of a *stretch* of keys, one cache line or several (§III): of 16 keys or a multiple where
-/// `PAIRS` is 16 times `SENTINELS` or a multiple of that. `PAIRS * 8` is what the paper calls the node size; the sentinels
-/// come on top of it, as they do there. Where there is no key, nor therefore a sentinel, there is `u32::MAX`, so that
-/// searches need not know how many pairs there are.
+/// Sorted pairs, keys apart from tuple ids, in front of which there are `SENTINELS` sentinels, or none if that is 0.
+/// Each sentinel is the smallest key of a *stretch* of keys, one cache line or several (§III): of 16 keys or a multiple
+/// where `PAIRS` is 16 times `SENTINELS` or a multiple of that. `PAIRS * 8` is what the paper calls the node size; the
+/// sentinels come on top of it, as they do there. Where there is no key, nor therefore a sentinel, there is `u32::MAX`,
+/// so that searches need not know how many pairs there are.
 #[repr(C)]
 pub struct SortedLeaf<S, const PAIRS: usize, const SENTINELS: usize> {
     sentinels: Lines<[u32; SENTINELS]>,
@@ -193,12 +193,12 @@ impl<S: Search, const PAIRS: usize, const SENTINELS: usize> Leaf for SortedLeaf<
     }
 }
 
-/// Unsorted pairs with a hash value of one byte each, their fingerprints, in front of them: keys are compared only where
-/// the fingerprint is that of the key sought, as in the FPTree, with which the paper compares (§II-B). `PAIRS` is a
-/// multiple of 16; fingerprints come on top of the node size, `PAIRS * 8`.
+/// Unsorted pairs with a hash value of one byte each, their fingerprints, in front of them: keys are compared only
+/// where the fingerprint is that of the key sought, as in the FPTree, with which the paper compares (§II-B). `PAIRS` is
+/// a multiple of 16; fingerprints come on top of the node size, `PAIRS * 8`.
 ///
-/// A removed pair's place is taken by the last one. The FPTree has a bitmap of the places in use instead, which it needs
-/// to survive crashes.
+/// A removed pair's place is taken by the last one. The FPTree has a bitmap of the places in use instead, which it
+/// needs to survive crashes.
 #[repr(C)]
 pub struct FingerprintLeaf<const PAIRS: usize> {
     fingerprints: Lines<[u8; PAIRS]>,

@@ -40,8 +40,8 @@ pub fn speeds(times: &[f64]) -> impl Iterator<Item = f64> {
     times.iter().map(|time| times[0] / time)
 }
 
-/// The medians of what `measure` says of each of `count` things, all of them in turn in every round. The first round does
-/// not count.
+/// The medians of what `measure` says of each of `count` things, all of them in turn in every round. The first round
+/// does not count.
 pub fn medians(run: &Run, count: usize, mut measure: impl FnMut(usize) -> f64) -> Vec<f64> {
     let mut samples = vec![Vec::new(); count];
     for round in 0..=rounds(run) {

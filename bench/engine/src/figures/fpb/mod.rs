@@ -1,6 +1,7 @@
 //! Chen, Gibbons, Mowry and Valentin: Fractal Prefetching B+-Trees, SIGMOD 2002.
 //!
-//! The figures vary the page size, of which the engine has one in each build: see [`sizes`] for where the others come from.
+//! The figures vary the page size, of which the engine has one in each build: see [`sizes`] for where the others come
+//! from.
 
 mod claims;
 mod curves;

@@ -1,5 +1,5 @@
-//! How many pages there are and are read: Figures 16, 17 and 18 (SIGMOD 2002, §4.3). Reads are counted by the pool, which
-//! is empty at first.
+//! How many pages there are and are read: Figures 16, 17 and 18 (SIGMOD 2002, §4.3). Reads are counted by the pool,
+//! which is empty at first.
 
 use fpbtree_lab::figure::{Axis, Figure, Outcome, Panel, Run};
 use fpbtree_lab::index::Pair;
@@ -159,9 +159,9 @@ fn range_reads(run: &mut Run, page_size: usize) -> Vec<Panel> {
     ]
 }
 
-/// Pages read by a scan that begins with an empty pool, and how many of these can be asked for only when another has been
-/// read: all in a disk-optimised tree, where each leaf page tells the next. With a jump-pointer array those that it takes
-/// to list the leaf pages, which are asked for all at once then.
+/// Pages read by a scan that begins with an empty pool, and how many of these can be asked for only when another has
+/// been read: all in a disk-optimised tree, where each leaf page tells the next. With a jump-pointer array those that
+/// it takes to list the leaf pages, which are asked for all at once then.
 fn scan_cold(tree: &mut Loaded, kind: Kind, (first, last): (u32, u32)) -> (u64, u64) {
     tree.pool().forget();
     let waits = (kind != Kind::DiskOptimized).then(|| {

@@ -127,8 +127,8 @@ fn by_width(run: &mut Run, page_size: usize) -> Vec<Panel> {
     panels
 }
 
-/// The disk-first tree with nonleaf nodes of 64 to 512 bytes, and leaf nodes with which most entries fit into a page; the
-/// engine's choice first.
+/// The disk-first tree with nonleaf nodes of 64 to 512 bytes, and leaf nodes with which most entries fit into a page;
+/// the engine's choice first.
 fn disk_first(page_size: usize, pairs: &[Pair]) -> Vec<Named> {
     if page_size != PAGE_SIZE {
         return Vec::new();

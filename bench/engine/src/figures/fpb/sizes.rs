@@ -1,6 +1,6 @@
-//! Page sizes. The engine's pages have one size in a build of the lab, so what is measured at another size is measured by
-//! a build for that size, if the environment says where it is: `FPBTREE_LAB_4K`, `_8K`, `_16K` and `_32K`. Without it, this
-//! build measures the other trees alone at that size. Panels of the same title are put together.
+//! Page sizes. The engine's pages have one size in a build of the lab, so what is measured at another size is measured
+//! by a build for that size, if the environment says where it is: `FPBTREE_LAB_4K`, `_8K`, `_16K` and `_32K`. Without
+//! it, this build measures the other trees alone at that size. Panels of the same title are put together.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

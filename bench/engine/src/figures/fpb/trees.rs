@@ -126,15 +126,15 @@ pub fn load(kind: Kind, page_size: usize, percent: usize, pairs: &[Pair], most: 
     }
 }
 
-/// Loads a full disk-optimised tree with as few entries in a page as if they took as many bytes as the engine's: a key of
-/// four, a row's place of six.
+/// Loads a full disk-optimised tree with as few entries in a page as if they took as many bytes as the engine's: a key
+/// of four, a row's place of six.
 pub fn load_wide(page_size: usize, pairs: &[Pair], most: usize) -> Loaded {
     let pool = pool(page_size, 100, pairs.len(), most);
     Box::new(Tree::load(pool, SortedPage::<Binary>::with_entries_of(10, page_size), pairs, 1.0))
 }
 
-/// A pool in which no page is ever given up: with room for `loaded` pairs in pages this full and, if there are to be more,
-/// for pages that are half full. Pairs take eleven bytes at most, whatever is lost in their page.
+/// A pool in which no page is ever given up: with room for `loaded` pairs in pages this full and, if there are to be
+/// more, for pages that are half full. Pairs take eleven bytes at most, whatever is lost in their page.
 pub fn pool(page_size: usize, percent: usize, loaded: usize, most: usize) -> Pool {
     let bytes = 11 * (loaded * 100 / percent + 2 * (most - loaded));
     Pool::new(page_size, bytes / page_size + bytes / page_size / 4 + 3000)

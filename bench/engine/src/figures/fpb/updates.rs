@@ -114,8 +114,8 @@ fn operations(run: &Run) -> usize {
     run.number("operations", 2000, 2000)
 }
 
-/// Nanoseconds of an insertion of a random key into each kind of tree. Full trees are loaded anew for every round, because
-/// the first insertions into a page are unlike the later ones.
+/// Nanoseconds of an insertion of a random key into each kind of tree. Full trees are loaded anew for every round,
+/// because the first insertions into a page are unlike the later ones.
 fn insert(run: &Run, page_size: usize, fill: usize, pairs: &[Pair]) -> Vec<f64> {
     let (kinds, mut random, many) = (kinds(page_size), random(), operations(run));
     let most = pairs.len() + (rounds(run) + 1) * many;

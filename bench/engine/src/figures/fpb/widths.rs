@@ -21,8 +21,8 @@ pub const TABLE_2: Figure = Figure {
 /// The widths of a row of the table, in bytes, then page fan-out and cost in terms of the best.
 type Row = (Vec<usize>, usize, f64);
 
-/// A structure: its name, what its widths are of, the paper's rows for pages of 4 to 32 KB, and how they are computed for
-/// a page size, T1 and Tnext.
+/// A structure: its name, what its widths are of, the paper's rows for pages of 4 to 32 KB, and how they are computed
+/// for a page size, T1 and Tnext.
 struct Structure {
     name: &'static str,
     widths: &'static [&'static str],
@@ -61,8 +61,8 @@ fn single((width, fan_out, cost): (usize, usize, f64)) -> Row {
     (vec![width], fan_out, cost)
 }
 
-/// With the paper's nodes: four bytes of key, of page and of tuple id, two of an offset in the page; and a page without the
-/// line of its header.
+/// With the paper's nodes: four bytes of key, of page and of tuple id, two of an offset in the page; and a page without
+/// the line of its header.
 fn disk_first(page_size: usize, t1: f64, t_next: f64) -> Row {
     let sizes = NodeSizes { nonleaf_entry: 4 + 2, nonleaf_header: 4, leaf_entry: 4 + 4, leaf_header: 8 };
     let widths = select(candidates(page_size / LINE - 1, sizes, costs(t1, t_next), usize::MAX));
@@ -113,7 +113,8 @@ fn table(structure: &Structure, latency: Latency) -> Panel {
     Panel::Table { title: structure.name.to_owned(), heading: heading.map(str::to_owned).collect(), rows }
 }
 
-/// The engine's own leaf pages of this build: what is chosen for the paper's memory, and what would be for this machine's.
+/// The engine's own leaf pages of this build: what is chosen for the paper's memory, and what would be for this
+/// machine's.
 fn engine_table(latency: Latency) -> Panel {
     let row = |how: &str, widths: Widths| {
         let bytes = [widths.nonleaf, widths.leaf].map(|lines| format!("{} B", lines * LINE));
@@ -128,8 +129,8 @@ fn engine_table(latency: Latency) -> Panel {
     }
 }
 
-/// Lines of the engine's pages that are not the in-page tree's: two of the header, and as many at the end as a line number
-/// of one byte stands for.
+/// Lines of the engine's pages that are not the in-page tree's: two of the header, and as many at the end as a line
+/// number of one byte stands for.
 const OTHER_LINES: usize = 2 + (PAGE_SIZE / LINE).div_ceil(256);
 /// Entries that a leaf node of the engine has at most.
 const MOST_ENTRIES: usize = 64;

@@ -1,5 +1,5 @@
-//! Our own goal: the KISS-tree's lookups in batches against adaptive radix trees, the modular B+-tree and others. Uniform
-//! 32-bit keys, 64-bit values, one thread.
+//! Our own goal: the KISS-tree's lookups in batches against adaptive radix trees, the modular B+-tree and others.
+//! Uniform 32-bit keys, 64-bit values, one thread.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Ordered maps under one interface: `BTreeMap`, Abseil's B-tree, and the modular tree with its values in leaves or beside
-//! them.
+//! Ordered maps under one interface: `BTreeMap`, Abseil's B-tree, and the modular tree with its values in leaves or
+//! beside them.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;

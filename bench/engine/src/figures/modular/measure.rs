@@ -1,5 +1,5 @@
-//! How the paper measures (§4.1): most pairs are loaded; then the last ones are put, and got, and as many of the first ones
-//! deleted. The maps that are compared take turns, so that what else the machine does hits all of them.
+//! How the paper measures (§4.1): most pairs are loaded; then the last ones are put, and got, and as many of the first
+//! ones deleted. The maps that are compared take turns, so that what else the machine does hits all of them.
 
 use std::fs;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Trees whose levels are all the same: Figures 4 to 7.
 //!
-//! The paper's node size is that of the keys; identifiers are elsewhere. Here they are in the node too, so that for keys of
-//! four bytes a leaf is three times that size, and an inner node twice.
+//! The paper's node size is that of the keys; identifiers are elsewhere. Here they are in the node too, so that for
+//! keys of four bytes a leaf is three times that size, and an inner node twice.
 
 use fpbtree_engine::cache::modular::{Linear, Sorted};
 use fpbtree_lab::figure::{Outcome, Run};

@@ -1,5 +1,6 @@
-//! YCSB's workload A: pairs are inserted, then half of the operations read and half update, of keys in Zipf's distribution.
-//! What counts are 99th percentiles, as in the paper (§IV-C): Figure 7, and what Figure 8 does with several threads.
+//! YCSB's workload A: pairs are inserted, then half of the operations read and half update, of keys in Zipf's
+//! distribution. What counts are 99th percentiles, as in the paper (§IV-C): Figure 7, and what Figure 8 does with
+//! several threads.
 
 use std::time::Instant;
 

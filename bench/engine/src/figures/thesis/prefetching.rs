@@ -1,5 +1,5 @@
-//! What prefetching is worth to queries, by the size of keys, the width of nodes, how a tree came about, and how keys are
-//! compared (thesis §6.1, Tables 6.1 and 6.2).
+//! What prefetching is worth to queries, by the size of keys, the width of nodes, how a tree came about, and how keys
+//! are compared (thesis §6.1, Tables 6.1 and 6.2).
 
 use fpbtree_lab::compare::{BinaryBy, Compare, Memcmp, Words};
 use fpbtree_lab::figure::{Claim, Outcome, Panel, Run};

@@ -1,4 +1,5 @@
-//! Grace periods: who reads announces the epoch it began in; what was retired in an epoch is used again two epochs later.
+//! Grace periods: who reads announces the epoch it began in; what was retired in an epoch is used again two epochs
+//! later.
 //!
 //! The epoch advances only while everyone who reads has announced the current one. So a reader holds it back by at most
 //! one step, and nothing that it may still look at is used for something else.

@@ -10,9 +10,9 @@
 //!
 //! The paper's first level is virtual: 256 MB of address space for all second-level nodes, filled in by the kernel on
 //! first touch. Memory shared by processes is taken from a budget at once, and nothing tells the kernel to take a part
-//! back; so here the first level is a table of 256 KB, which stays in a processor's second-level cache, and second-level
-//! nodes come from the same pages as everything else and go back when their last slot empties. Compact pointers carry
-//! no node size: the bitmap tells it.
+//! back; so here the first level is a table of 256 KB, which stays in a processor's second-level cache, and
+//! second-level nodes come from the same pages as everything else and go back when their last slot empties. Compact
+//! pointers carry no node size: the bitmap tells it.
 //!
 //! **Writers** copy: a change makes a new third-level node and swaps it in, comparing (§4.1). An empty slot is filled
 //! only by who counted it in the first level's entry before, and counted out after it was emptied: whoever counts to
@@ -20,14 +20,14 @@
 //! lock that readers never meet.
 //!
 //! **Readers** are lock-free. They announce the epoch before they read ([`Participant`]); memory that one of them may
-//! still look at is not used for another node. A retired node is linked through its own bitmap, so after reading a value
-//! the slot is compared again: it still has the same pointer, or the read is repeated. A pointer cannot leave its slot
-//! and come back under a reader's eyes, since its memory is not handed out again that soon.
+//! still look at is not used for another node. A retired node is linked through its own bitmap, so after reading a
+//! value the slot is compared again: it still has the same pointer, or the read is repeated. A pointer cannot leave its
+//! slot and come back under a reader's eyes, since its memory is not handed out again that soon.
 //!
-//! The tree lives in a slice of words ([`Word`]) and holds no address: processes map it where they like
-//! ([`words_at`]). Whatever its bytes are, no access leaves the slice, no loop is endless and nothing panics; from
-//! damaged memory come wrong answers, nothing worse. A process that dies while reading holds memory back until its slot
-//! is [released](KissTree::release); one that dies while writing may lose what it was about to change, and the spin lock
+//! The tree lives in a slice of words ([`Word`]) and holds no address: processes map it where they like ([`words_at`]).
+//! Whatever its bytes are, no access leaves the slice, no loop is endless and nothing panics; from damaged memory come
+//! wrong answers, nothing worse. A process that dies while reading holds memory back until its slot is
+//! [released](KissTree::release); one that dies while writing may lose what it was about to change, and the spin lock
 //! with it: then nothing more can be stored until the tree is [created](KissTree::create) again.
 
 mod epoch;
@@ -47,7 +47,8 @@ pub const MAX_PARTICIPANTS: usize = 7000;
 /// Keys looked up side by side: enough to overlap their cache misses, few enough for the first-level cache.
 const BATCH: usize = 64;
 
-/// How often a change waits for a grace period before it finds the tree full: others may be faster to use what it freed.
+/// How often a change waits for a grace period before it finds the tree full: others may be faster to use what it
+/// freed.
 const COLLECTIONS: usize = 64;
 
 /// Bits of a first-level entry that count.
@@ -413,8 +414,8 @@ impl<'a, W: Word> Participant<'a, W> {
         }
     }
 
-    /// Takes away all keys that share a third-level node with `key`: those that differ in the last six bits. Returns how
-    /// many there were. Needs no memory and gives some back, once a grace period is over.
+    /// Takes away all keys that share a third-level node with `key`: those that differ in the last six bits. Returns
+    /// how many there were. Needs no memory and gives some back, once a grace period is over.
     pub fn evict(&mut self, key: u32) -> usize {
         self.read().evict(key)
     }
@@ -591,8 +592,8 @@ impl<'a, W: Word> Reading<'_, 'a, W> {
         swapped
     }
 
-    /// Counts a slot of a second-level node in or out. False if the node is no longer there. A node without slots in use
-    /// is retired.
+    /// Counts a slot of a second-level node in or out. False if the node is no longer there. A node without slots in
+    /// use is retired.
     fn count(&self, key: u32, page: usize, change: i32) -> bool {
         let region = self.region();
         let index = entry_of(region, key);

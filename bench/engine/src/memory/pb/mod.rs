@@ -19,8 +19,8 @@ use node::{Arena, Key, NO_NODE, Node, Nodes};
 use policy::Policy;
 use std::marker::PhantomData;
 
-/// The tree: `W` lines to a node, the search within nodes, the prefetch policy and its hint, the jump-pointer array, and
-/// the keys.
+/// The tree: `W` lines to a node, the search within nodes, the prefetch policy and its hint, the jump-pointer array,
+/// and the keys.
 pub struct PbTree<const W: usize, S = search::Binary, P = policy::Linear, H = T0, J = Internal, K = u32> {
     nodes: Nodes<J, W, K>,
     policy: P,
