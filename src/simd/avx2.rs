@@ -15,7 +15,7 @@ pub unsafe fn run<A, R>(work: impl FnOnce(Simd, A) -> R, arguments: A) -> R {
 /// `n` lanes can be read at `lanes`.
 #[inline]
 #[target_feature(enable = "avx2,bmi2,popcnt")]
-pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
+pub unsafe fn less_u32(lanes: *const u8, n: usize, key: u32) -> usize {
     // AVX2 compares signed integers only: turning the top bit over maps one order to the other.
     let sign = _mm256_set1_epi32(i32::MIN);
     let key = _mm256_xor_si256(_mm256_set1_epi32(key as i32), sign);
@@ -41,7 +41,7 @@ pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
 /// `n` lanes can be read at `lanes`.
 #[inline]
 #[target_feature(enable = "avx2,bmi2,popcnt")]
-pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
+pub unsafe fn less_u64(lanes: *const u8, n: usize, key: u64) -> usize {
     let sign = _mm256_set1_epi64x(i64::MIN);
     let key = _mm256_xor_si256(_mm256_set1_epi64x(key as i64), sign);
     let less = |part| {
@@ -66,7 +66,7 @@ pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
 /// `n` lanes can be read at `lanes`.
 #[inline]
 #[target_feature(enable = "avx2,bmi2,popcnt")]
-pub unsafe fn u128(lanes: *const u8, n: usize, key: u128) -> usize {
+pub unsafe fn less_u128(lanes: *const u8, n: usize, key: u128) -> usize {
     let sign = _mm256_set1_epi64x(i64::MIN);
     let (high, low) = ((key >> 64) as i64, key as i64);
     let key = _mm256_xor_si256(_mm256_set_epi64x(high, low, high, low), sign);

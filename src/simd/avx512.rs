@@ -15,7 +15,7 @@ pub unsafe fn run<A, R>(work: impl FnOnce(Simd, A) -> R, arguments: A) -> R {
 /// `n` lanes can be read at `lanes`.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
-pub unsafe fn u32(lanes: *const u8, n: usize, room: usize, key: u32) -> usize {
+pub unsafe fn less_u32(lanes: *const u8, n: usize, room: usize, key: u32) -> usize {
     let key = _mm512_set1_epi32(key as i32);
     let mut count = 0;
     for i in (0..room).step_by(16) {
@@ -31,7 +31,7 @@ pub unsafe fn u32(lanes: *const u8, n: usize, room: usize, key: u32) -> usize {
 /// `n` lanes can be read at `lanes`.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
-pub unsafe fn u64(lanes: *const u8, n: usize, room: usize, key: u64) -> usize {
+pub unsafe fn less_u64(lanes: *const u8, n: usize, room: usize, key: u64) -> usize {
     let key = _mm512_set1_epi64(key as i64);
     let mut count = 0;
     for i in (0..room).step_by(8) {
@@ -47,7 +47,7 @@ pub unsafe fn u64(lanes: *const u8, n: usize, room: usize, key: u64) -> usize {
 /// `n` lanes can be read at `lanes`.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
-pub unsafe fn u128(lanes: *const u8, n: usize, room: usize, key: u128) -> usize {
+pub unsafe fn less_u128(lanes: *const u8, n: usize, room: usize, key: u128) -> usize {
     let (high, low) = ((key >> 64) as i64, key as i64);
     let key = _mm512_set_epi64(high, low, high, low, high, low, high, low);
     let mut count = 0;

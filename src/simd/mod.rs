@@ -258,7 +258,7 @@ pub fn prefetch(line: *const u8) {
 }
 
 macro_rules! counted {
-    ($lane:ident, $equal:ident, $at_most:ident) => {
+    ($lane:ident, $less:ident, $equal:ident, $at_most:ident) => {
         impl Counted for $lane {
             #[inline]
             fn successor(self) -> Option<Self> {
@@ -272,11 +272,11 @@ macro_rules! counted {
                     let _ = room;
                     match kernel {
                         #[cfg(target_arch = "x86_64")]
-                        Kernel::Avx512 => avx512::$lane(lanes, n, room, key),
+                        Kernel::Avx512 => avx512::$less(lanes, n, room, key),
                         #[cfg(target_arch = "x86_64")]
-                        Kernel::Avx2 => avx2::$lane(lanes, n, key),
+                        Kernel::Avx2 => avx2::$less(lanes, n, key),
                         #[cfg(target_arch = "aarch64")]
-                        Kernel::Neon => neon::$lane(lanes, n, key),
+                        Kernel::Neon => neon::$less(lanes, n, key),
                         _ => portable(lanes, n, key),
                     }
                 }
@@ -315,9 +315,9 @@ macro_rules! counted {
     };
 }
 
-counted!(u32, equal_u32, at_most_u32);
-counted!(u64, equal_u64, at_most_u64);
-counted!(u128, equal_u128, at_most_u128);
+counted!(u32, less_u32, equal_u32, at_most_u32);
+counted!(u64, less_u64, equal_u64, at_most_u64);
+counted!(u128, less_u128, equal_u128, at_most_u128);
 
 /// # Safety
 /// `n` lanes can be read at `lanes`.

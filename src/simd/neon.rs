@@ -4,7 +4,7 @@ use core::arch::aarch64::*;
 
 /// # Safety
 /// `n` lanes can be read at `lanes`.
-pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
+pub unsafe fn less_u32(lanes: *const u8, n: usize, key: u32) -> usize {
     let whole = n & !3;
     // SAFETY: only whole vectors below n, then the lanes from there to n, are read; NEON is part of AArch64.
     unsafe {
@@ -21,7 +21,7 @@ pub unsafe fn u32(lanes: *const u8, n: usize, key: u32) -> usize {
 
 /// # Safety
 /// `n` lanes can be read at `lanes`.
-pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
+pub unsafe fn less_u64(lanes: *const u8, n: usize, key: u64) -> usize {
     let whole = n & !1;
     // SAFETY: only whole vectors below n, then the lanes from there to n, are read; NEON is part of AArch64.
     unsafe {
@@ -39,7 +39,7 @@ pub unsafe fn u64(lanes: *const u8, n: usize, key: u64) -> usize {
 ///
 /// # Safety
 /// `n` lanes can be read at `lanes`.
-pub unsafe fn u128(lanes: *const u8, n: usize, key: u128) -> usize {
+pub unsafe fn less_u128(lanes: *const u8, n: usize, key: u128) -> usize {
     // SAFETY: `n` lanes can be read at `lanes`.
     unsafe { super::portable(lanes, n, key) }
 }

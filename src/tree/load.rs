@@ -7,6 +7,7 @@ use crate::page::{Bytes, Entry, Filling, KeySpace, Keys, Links, repeats};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
 const MOST_LEVELS: usize = 16;
+
 /// A key space whose entries a loader can collect until their page is full.
 pub trait Loadable: KeySpace {
     /// The entries of a page being filled. All-zero bytes are an empty one.

@@ -65,9 +65,8 @@ impl<K: Searched> ScanState<K> {
     }
 
     /// Pins the leaf that has the rows, which holds VACUUM off them while an index-only scan takes them for visible
-    /// (I6).
-    /// `false`, and no pin, if the leaf has changed since: under its lock, which is held meanwhile, nobody is about to
-    /// change it.
+    /// (I6). `false`, and no pin, if the leaf has changed since: under its lock, which is held meanwhile, nobody is
+    /// about to change it.
     #[inline]
     unsafe fn pin_hot(&mut self, cache: &HotKeys<'_>, key: HotKey, leaf: Stamp) -> bool {
         let locked = self.store.expect(self.store.pin(leaf.block())).lock::<Shared>(&self.store);

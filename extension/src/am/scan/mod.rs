@@ -34,7 +34,7 @@ mod steps;
 /// Runs the expression with `$state` the scan's state, of whatever lane it is.
 macro_rules! with_state {
     ($scan:expr, $state:ident => $run:expr) => {
-        // The kind comes first in every state.
+        // The kind comes first in every state, which is laid out as C has it (`state.rs`).
         with_keys!(*(*$scan).opaque.cast::<LaneKind>(), K => {
             let $state = &mut *(*$scan).opaque.cast::<ScanState<K>>();
             $run
