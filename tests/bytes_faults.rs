@@ -245,7 +245,7 @@ fn damaged(random: &mut StdRng, bed: &BytesBed, rows: &[Row], block: Block, soun
         kept.set_to_place(&bed.taste.shape, &row.digits, random.random());
         let key = kept.key(order);
         let place = read.lower_bound(key);
-        let _ = (read.entry(place).is_some(), read.previous(place), read.child_for(key), read.child_before(key));
+        let _ = (read.entry(place).is_some(), read.previous(place), read.child_for(key), read.child_place_before(key));
         let most = geometry.layout(read.level()).most_entries();
         assert!(read.iter().count() <= most && read.fill() >= 0.0);
         let entry = Entry { child: NO_BLOCK, ..row.entry() };

@@ -135,7 +135,7 @@ fn every_byte_damaged_alone() {
             let key = Key::new(random.random_range(0..1600), fpbtree_engine::format::Tid::MIN);
             let entry = Entry { key: key.lane, tid: key.tid, child: 2 };
             let place = read.lower_bound(key);
-            let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_before(key));
+            let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_place_before(key));
             let mut insertion = Change::new();
             let insertion = read.insertion(key, &entry, &mut insertion).then_some(insertion);
             let repack = Change::new().edit(Edit::Repack { cell: 0 });

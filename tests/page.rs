@@ -155,7 +155,8 @@ impl<'g, L: Lane> Sheet<'g, L> {
             if level > 0 {
                 let at_or_before = self.model.range(..=key).next_back();
                 assert_eq!(page.child_for(key), at_or_before.map(|(_, child)| *child));
-                assert_eq!(page.child_before(key), before.map(|(_, child)| *child));
+                let found = page.child_place_before(key).and_then(|place| page.entry(place));
+                assert_eq!(found.map(|entry| entry.child), before.map(|(_, child)| *child));
             }
         }
         let mut place = Position { node: 0, slot: 0 };

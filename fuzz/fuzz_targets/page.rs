@@ -88,7 +88,7 @@ impl<M: KeyMaker> Sheet<M> {
             for place in
                 [key, M::Keys::borrow(&before, self.taste.order()), M::Keys::borrow(&behind, self.taste.order())]
             {
-                let place = (read.lower_bound(place), read.child_for(place), read.child_before(place)).0;
+                let place = (read.lower_bound(place), read.child_for(place), read.child_place_before(place)).0;
                 let _ = (read.entry(place).is_some(), read.next(place), read.previous(place));
             }
             let mut change = Change::new();

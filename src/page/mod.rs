@@ -414,11 +414,6 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.child(self.child_place(key)?)
     }
 
-    /// The child whose key space has the keys just before `key`: the last entry before it.
-    pub fn child_before(&self, key: K::Key<'_>) -> Option<Block> {
-        self.child(self.child_place_before(key)?)
-    }
-
     /// Where the child for `key` is.
     #[inline]
     pub(crate) fn child_place(&self, key: K::Key<'_>) -> Option<Position> {
@@ -436,7 +431,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     /// Where the child before `key` is.
-    pub(crate) fn child_place_before(&self, key: K::Key<'_>) -> Option<Position> {
+    pub fn child_place_before(&self, key: K::Key<'_>) -> Option<Position> {
         self.previous(self.locate(key))
     }
 

@@ -226,14 +226,9 @@ impl MemoryStore {
         for (record, lsn) in past.iter().zip(1..) {
             record.redo(&mut pages, lsn, form);
         }
-        let store = MemoryStore::logging(&pages, self.frames.len());
         // Positions in the new store's log count from nothing again.
-        *store.lsn.lock() = 0;
-        for frame in &store.frames {
-            // SAFETY: nobody else knows the store yet.
-            set_lsn(unsafe { &mut *frame.bytes.get() }, 0);
-        }
-        store
+        pages.iter_mut().for_each(|page| set_lsn(page, 0));
+        MemoryStore::logging(&pages, self.frames.len())
     }
 
     fn frame(&self, id: FrameId) -> &Frame {

@@ -908,9 +908,7 @@ impl<M: KeyMaker> Machine<M> {
             assert!(pages[0] == pages[1], "block {block} at {position} of {end}, redone in {form:?} form");
         }
         let [living, dead, uncertain] = self.at(position);
-        // One whose log begins with the pages as they are now.
-        let pages: Vec<PageBytes> = (0..store.block_count()).map(|block| store.copy(block)).collect();
-        self.bed.store = self::store(&self.setup, &pages);
+        self.bed.store = store.with_descents(self.setup.descents);
         self.walks = [None, None];
         self.tally.crashes += 1;
         self.tally.cut_off += usize::from(!uncertain.is_empty());
