@@ -219,7 +219,8 @@ pub(super) struct Arrangement {
 impl Arrangement {
     const NONE: Arrangement = Arrangement { counts: [0; END_LINE], nodes: 0 };
 
-    /// As [`packed`](Arrangement::packed).
+    /// Entries in as few nodes as possible, by whether each repeats the one before it; `None` if no page has as many
+    /// nodes.
     pub fn of(layout: &Layout, repeats: &[bool]) -> Option<Arrangement> {
         if layout.run > 0 && repeats.iter().fold(false, |any, repeats| any | repeats) {
             return Self::packed(layout, repeats.iter().copied());

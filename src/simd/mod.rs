@@ -173,7 +173,7 @@ impl Simd {
             // SAFETY: a chosen kernel is supported.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => unsafe { avx512::run(work, arguments) },
-            // SAFETY: as above.
+            // SAFETY: a chosen kernel is supported.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => unsafe { avx2::run(work, arguments) },
             other => work(Simd(other), arguments),

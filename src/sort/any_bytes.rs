@@ -26,6 +26,6 @@ pub(super) fn bytes_of<T: AnyBytes>(values: &[T]) -> &[u8] {
 /// The bytes that values are, to be written.
 #[inline]
 pub(super) fn bytes_of_mut<T: AnyBytes>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: as above, and `AnyBytes` says that they are values whatever is written there.
+    // SAFETY: the bytes are those of the slice, and `AnyBytes` says that they are values whatever is written there.
     unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

@@ -84,7 +84,8 @@ impl<'m, L: Radix, H: Host<'m>> RadixSort<'m, L, H> {
         self.drain_some(self.len(), each);
     }
 
-    /// The same with those that were added first, at least so many; the others stay.
+    /// Calls `each` with the entries that were added first, at least so many, in order, some of them at a time. The
+    /// others stay.
     pub fn drain_some(&mut self, least: usize, each: &mut dyn FnMut(&[Compact<L>])) {
         let entries = self.blocks.cut(&mut self.entries, least);
         let mut desk = self.desk.take().unwrap_or_else(|| [(); DESK].map(|()| self.blocks.new_slab()));
