@@ -156,7 +156,6 @@ class Run:
         self.state, self.mode = state, state.identity["mode"]
         self.kinds = kinds(state.identity["rows"])
         self.todo = {name: state.missing(name, applicable(self.kinds[name], columns)) for name in names}
-        self.families = set()
 
     def pace(self):
         return (1 if self.mode == "full" else QUICK) * self.state.identity["rows"] / ROWS[self.mode]
@@ -205,25 +204,13 @@ class Run:
         for task in RESTARTS:
             self.measure_restarts(bench, task)
 
-    def need_texts(self, bench, name):
-        """Makes the table of the texts that a kind consists of, if that is not there yet."""
-        family = self.kinds[name].family
-        if family and family not in self.families:
-            path = bench.server.script(f"{family}.txt", texts.strings(family, bench.rows), end="\n")
-            table = f"texts_{family}"
-            bench.session.query(f'CREATE TABLE {table} (i int4 GENERATED ALWAYS AS IDENTITY, t text COLLATE "C")')
-            bench.session.query(f"COPY {table} (t) FROM '{path}'; ALTER TABLE {table} ADD PRIMARY KEY (i)")
-            bench.session.query(f"VACUUM (FREEZE, ANALYZE) {table}")
-            os.remove(path)
-            self.families.add(family)
-
     def measure_kind(self, bench, name):
         """All cells of a kind but those that take restarts."""
         tasks = [task for task in TASKS if set(task.columns) & set(self.todo[name])]
         if not tasks:
             return
         self.progress.begin("tasks", name, self.seconds(name))
-        self.need_texts(bench, name)
+        texts.need_table(bench, self.kinds[name].family)
         done, whole = 0, sum(task.seconds for task in tasks)
         for task in tasks:
             bench.tick = lambda part, of, done=done, task=task: self.progress.tick((done + task.seconds * part / of) / whole)
@@ -243,7 +230,7 @@ class Run:
         prepared = {}
         for done, name in enumerate(names):
             def prepare(name=name):
-                self.need_texts(bench, name)
+                texts.need_table(bench, self.kinds[name].family)
                 prepared[name] = task.prepare(bench, name)
             self.attempt(bench, [name], [task.column], prepare)
             self.progress.tick(0.5 * (done + 1) / len(names))

@@ -39,9 +39,9 @@ def row(title, columns, values, **more):
     return Row(columns, f"{values}, i", rest={**PAYLOAD}, title=title, **more)
 
 
-def foreign_keys(rows):
+def foreign_keys(rows, fans=(3, 10, 30, 100)):
     """A column that refers to a table of rows / fan, the rows in no order or in that of the table referred to."""
-    for fan in (3, 10, 30, 100):
+    for fan in fans:
         yield f"fk{fan}_random", row(f"foreign key of {fan} rows, random", {"k": "int4"}, below(max(rows // fan, 1), 71),
                                      fan=fan)
         yield f"fk{fan}_order", row(f"foreign key of {fan} rows, in table order", {"k": "int4"}, f"i / {fan}", fan=fan)

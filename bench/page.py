@@ -6,7 +6,7 @@ from html import escape
 import matrix_page
 from elements import element, folded, mark, paragraph, table
 from plot import STYLE, embedded, number
-from report import COLD, QUICK, absent, cells, chart_of, hardware, verdict
+from report import COLD, QUICK, about_sizes, absent, cells, chart_of, hardware, verdict
 
 # A paper's figures begin with its name, and a dash.
 PAPERS = {
@@ -18,6 +18,7 @@ PAPERS = {
 }
 OTHER = "Of our own"
 IN_POSTGRESQL = "What the paper shows in a database system (Figure 19) is, here, the extension's cold scans in PostgreSQL"
+SIZES = "Sizes of indexes, beside btree's"
 # Kinds of the extension's figures: the first whose expression is found in the name.
 KINDS = {
     "With fpbtree's own log": "_own$",
@@ -141,9 +142,15 @@ def contents(report):
         entries.append(f'<li><a href="#paper-{paper}">{escape(PAPERS.get(paper, OTHER))}</a><br/><small>{links}</small></li>')
     if "postgresql" in report["machine"]:
         entries.append('<li><a href="#extension">The extension beside btree, in PostgreSQL</a></li>')
+    if report["sizes"]:
+        entries.append(f'<li><a href="#sizes">{SIZES}</a></li>')
     if report["matrix"]:
         entries.append('<li><a href="#matrix">The matrix: kinds of keys by what people do</a></li>')
     return element("nav", f"<h2>Contents</h2><ul>{''.join(entries)}</ul>")
+
+
+def size_rows(report):
+    return report["sizes"]["rows"] if report["sizes"] else []
 
 
 def goals(report):
@@ -152,7 +159,7 @@ def goals(report):
         for said in one["claims"]:
             if said["goal"]:
                 yield said["holds"], one["name"], said["what"], said["goal"], said["ours"]
-    for figure in report["figures"]:
+    for figure in report["figures"] + size_rows(report):
         if figure["met"] is not None:
             _, what, _, _, ratio, target = cells(figure)
             yield figure["met"], figure["figure"], what, f"{target} of {figure['against']}", ratio
@@ -194,13 +201,12 @@ def measured_row(figure):
                    class_="no" if figure["met"] is False else "yes")
 
 
-def measured(kind, figures):
-    """A heading and a table; its rows are what the summary links to."""
+def measured(figures):
+    """A table; its rows are what the summary links to."""
     heading = ("", "ratio", "goal", "", "fpbtree", "btree, unless named")
     head = element("tr", "".join(element("th", escape(cell)) for cell in heading))
     body = "".join(map(measured_row, figures))
-    return element("h3", escape(kind)) + element("div", element(
-        "table", f"<thead>{head}</thead><tbody>{body}</tbody>", class_="measured"), class_="scroll")
+    return element("div", element("table", f"<thead>{head}</thead><tbody>{body}</tbody>", class_="measured"), class_="scroll")
 
 
 def extension(report):
@@ -212,10 +218,14 @@ def extension(report):
         '<h2 id="extension">The extension beside btree, in PostgreSQL</h2>',
         paragraph(f"{about['rows']:,} rows of random keys; medians of {about['rounds']} alternating runs after a warm-up"
                   " (min – max); sizes have no spread."),
-        *(measured(kind, figures) for kind, figures in kinds.items() if figures),
+        *(element("h3", escape(kind)) + measured(figures) for kind, figures in kinds.items() if figures),
         element("div", "".join(element("div", graph) for graph in graphs), class_="panels"),
         folded("How it was measured", paragraph(f"Settings: {settings}.") + paragraph(COLD.replace("`", "").format(
             default=about["default_effective_io_concurrency"])))])
+
+
+def sizes_section(sizes):
+    return "".join([f'<h2 id="sizes">{SIZES}</h2>', *map(paragraph, about_sizes(sizes)), measured(sizes["rows"])])
 
 
 def duration(seconds):
@@ -231,9 +241,10 @@ def page(report):
             paragraph(f"Measured on {about['date']}, in {duration(about['seconds'])}."),
             "" if about["full"] else paragraph(QUICK),
             *(paragraph(sentence) for sentence in absent(report)),
-            summary(report) if report["lab"] or report["figures"] else "", contents(report),
+            summary(report) if report["lab"] or report["figures"] or report["sizes"] else "", contents(report),
             *(paper_section(paper, outcomes, cold) for paper, outcomes in groups.items()),
             extension(report) if "postgresql" in about else "",
+            sizes_section(report["sizes"]) if report["sizes"] else "",
             matrix_page.section(report["matrix"]) if report["matrix"] else ""]
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>'

@@ -11,15 +11,15 @@ waiting is left where every read is slow, not how fast a real disk is."""
 QUICK = "A quick run: smaller, and in the lab with fewer rounds, than the full one, which the goals are meant for."
 
 
-def content(about, lab, results, left_out, only_full, error, matrix=None):
-    """All that the report says: of the lab, a list of outcomes; of the extension, its results, what is not there, and the
-    matrix."""
+def content(about, lab, results, left_out, only_full, error, matrix=None, sizes=None):
+    """All that the report says: of the lab, a list of outcomes; of the extension, its results, what is not there, the
+    matrix, and the sizes."""
     graphs = [result for result in results if isinstance(result, Graph)]
     figures = [result for result in results if result not in graphs]
     return {"machine": about, "lab": lab, "figures": [figure.as_dict() for figure in figures],
             "graphs": [graph.as_dict() for graph in graphs],
             "left_out": [figure.name for figure in left_out], "only_full": [figure.name for figure in only_full],
-            "error": error, "matrix": matrix}
+            "error": error, "matrix": matrix, "sizes": sizes}
 
 
 def absent(report):
@@ -33,7 +33,7 @@ def failed(report):
     """Whether anything broke off."""
     cells = [cell for row in (report["matrix"] or {"cells": {}})["cells"].values() for cell in row.values()]
     return (bool(report["error"]) or any("error" in outcome for outcome in report["lab"])
-            or any(cell["state"] == "broken" for cell in cells))
+            or any(cell["state"] == "broken" for cell in cells) or bool(report["sizes"] and report["sizes"]["broken"]))
 
 
 def chart_of(graph):
@@ -101,15 +101,20 @@ def lab_lines(lab):
             *(line for problem in broken for line in (problem, "")), *(table(heading, rows) if rows else [])]
 
 
+def results_table(figures, against):
+    """Figures with their targets, in Markdown; `against` is the heading of what they are held against."""
+    words = {True: "met", False: "**missed**", None: ""}
+    rows = [cells(figure) + [words[figure["met"]]] for figure in figures]
+    return table(["figure", "what", "fpbtree", against, "ratio", "target", ""], rows)
+
+
 def figure_lines(report):
     about = report["machine"]
-    words = {True: "met", False: "**missed**", None: ""}
-    rows = [cells(figure) + [words[figure["met"]]] for figure in report["figures"]]
     settings = ", ".join(f"{name} = {value}" for name, value in about["settings"].items())
     return [f"{about['rows']:,} rows of random keys; medians of {about['rounds']} alternating runs after a warm-up"
             " (min – max); sizes have no spread.", "", f"Settings: {settings}.", "",
             COLD.format(default=about["default_effective_io_concurrency"]), "",
-            *table(["figure", "what", "fpbtree", "btree, unless named", "ratio", "target", ""], rows)]
+            *results_table(report["figures"], "btree, unless named")]
 
 
 def graph_lines(graph):
@@ -119,6 +124,21 @@ def graph_lines(graph):
             for x in next(iter(series.values()))]
     return ["", f"## {graph['what']}", "", f"![{graph['graph']}]({graph['graph']}.svg)", "", graph["note"] + ".", "",
             *table([graph["x"], *series], rows)]
+
+
+def about_sizes(sizes):
+    """Sentences on what the sizes are of, how many goals they meet, and what broke off."""
+    same, met = sizes["identity"], [row["met"] for row in sizes["rows"] if row["met"] is not None]
+    changed = ", with changes that are not committed" if same["dirty"] else ""
+    return [f"{same['rows']:,} rows, be the run quick or full, at fill 90. Grown is by inserts into an empty table. Commit"
+            f" {same['commit'][:10] or 'unknown'}{changed}, {sizes['date']}, PostgreSQL {same['postgresql']}.",
+            f"{sum(met)} of {len(met)} goals are met.",
+            *(f"{name} broke off: {why}" for name, why in sizes["broken"].items())]
+
+
+def size_lines(sizes):
+    told = [line for sentence in about_sizes(sizes) for line in (sentence, "")]
+    return ["", "## Sizes", "", *told, *results_table(sizes["rows"], "btree")]
 
 
 def markdown(report):
@@ -131,6 +151,8 @@ def markdown(report):
         lines += figure_lines(report)
     for graph in report["graphs"]:
         lines += graph_lines(graph)
+    if report["sizes"]:
+        lines += size_lines(report["sizes"])
     if report["lab"]:
         lines += ["", *lab_lines(report["lab"])]
     return "\n".join(lines) + "\n"

@@ -1,6 +1,8 @@
 """Strings that look like real ones: seeded, so the same in every run; shared beginnings, skewed lengths, few repeated."""
 
 import hashlib
+import itertools
+import os
 import random
 
 from measure import ADJECTIVES, DOMAINS, FIRST_NAMES, NOUNS, SECTIONS, SHOPS, SURNAME_ENDS, SURNAME_STARTS
@@ -90,9 +92,34 @@ def md5(rng):
 FAMILIES = {"words": word, "names": name, "emails": email, "urls": url, "paths": path, "md5": md5}
 
 
-def strings(family, count):
-    """So many strings of a family, in no order; the same each time."""
+def endless(family):
+    """Strings of a family, in no order; the same each time."""
     rng = random.Random(f"fpbtree {family}")
     make = FAMILIES[family]
-    for _ in range(count):
+    while True:
         yield make(rng)
+
+
+def strings(family, count):
+    """So many strings of a family."""
+    return itertools.islice(endless(family), count)
+
+
+def distinct(family, count):
+    """So many strings of a family, each of which comes once."""
+    seen = set()
+    fresh = (one for one in endless(family) if not (one in seen or seen.add(one)))
+    return itertools.islice(fresh, count)
+
+
+def need_table(bench, family, make=strings):
+    """Makes the table of the texts that a kind of this family consists of, if there is a family and no table yet."""
+    table = f"texts_{family}"
+    if not family or table in bench.ready:
+        return
+    path = bench.server.script(f"{family}.txt", make(family, bench.rows), end="\n")
+    bench.session.query(f'CREATE TABLE {table} (i int4 GENERATED ALWAYS AS IDENTITY, t text COLLATE "C")')
+    bench.session.query(f"COPY {table} (t) FROM '{path}'; ALTER TABLE {table} ADD PRIMARY KEY (i)")
+    bench.session.query(f"VACUUM (FREEZE, ANALYZE) {table}")
+    os.remove(path)
+    bench.ready.add(table)

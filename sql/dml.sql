@@ -21,7 +21,7 @@ INSERT INTO orders VALUES ('ascending', 'i'), ('descending', '-i'), ('random', '
   ('two halves', 'i % 2 * 1000000 + i');
 \set ECHO none
 SELECT format('CREATE TABLE o_%1$s (id int, v int) WITH (autovacuum_enabled = off, vacuum_truncate = off); CREATE INDEX o_%1$s_idx ON o_%1$s USING fpbtree (v);
-               INSERT INTO o_%1$s SELECT i, %2$s FROM generate_series(1, CASE ''%1$s'' WHEN ''alike'' THEN 100000 ELSE 30000 END) i',
+               INSERT INTO o_%1$s SELECT i, %2$s FROM generate_series(1, CASE WHEN ''%1$s'' = ''alike'' THEN 100000 WHEN ''%1$s'' IN (''few'', ''null'') THEN 60000 ELSE 30000 END) i',
               replace(name, ' ', '_'), expression) FROM orders \gexec
 \set ECHO all
 SELECT name, count(check_table('insert ' || name, 'o_' || replace(name, ' ', '_'))) FROM orders GROUP BY name ORDER BY name COLLATE "C";

@@ -110,12 +110,12 @@ SET fpbtree.descent_cache_size = '100kB';
 DO $$
 BEGIN
     FOR i IN 1 .. 40 LOOP
-        EXECUTE format('CREATE TABLE hot_%s AS SELECT g AS v FROM generate_series(1, 2000) g', i);
+        EXECUTE format('CREATE TABLE hot_%s AS SELECT g AS v FROM generate_series(1, 6000) g', i);
         EXECUTE format('CREATE INDEX hot_%s_v ON hot_%s USING fpbtree (v)', i, i);
     END LOOP;
     FOR turn IN 1 .. 3 LOOP
         FOR i IN 1 .. 40 LOOP
-            EXECUTE format('SELECT sum((SELECT count(*) FROM hot_%s WHERE v = g)) FROM generate_series(1, 2000, 7) g', i);
+            EXECUTE format('SELECT sum((SELECT count(*) FROM hot_%s WHERE v = g)) FROM generate_series(1, 6000, 7) g', i);
         END LOOP;
     END LOOP;
 END $$;

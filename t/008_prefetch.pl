@@ -310,7 +310,7 @@ for my $case ([ 'index', '' ], [ 'index', 'DESC' ], [ 'index-only', '' ], [ 'ind
 	$node->safe_psql('postgres', <<"SQL");
 DROP TABLE IF EXISTS changed;
 CREATE TABLE changed (id int, v int) WITH (fillfactor = 30);
-INSERT INTO changed SELECT i, hashint4(i) FROM generate_series(1, 60000) i;
+INSERT INTO changed SELECT i, hashint4(i) FROM generate_series(1, 90000) i;
 CREATE INDEX changed_v ON changed USING fpbtree (v);
 SQL
 	$node->safe_psql('postgres', 'VACUUM changed');
@@ -345,7 +345,7 @@ SQL
 	ok(defined $deleted, "$name: it was changed") or diag(slurp_file("$elsewhere.out"));
 	my $right = $node->safe_psql('postgres', <<"SQL");
 SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;
-SELECT hashint4(i) FROM generate_series(1, 60000) i WHERE abs(hashint4(i)) < 2100000000 AND NOT abs(hashint4(i)) BETWEEN 500000000 AND 1200000000 ORDER BY 1 $order;
+SELECT hashint4(i) FROM generate_series(1, 90000) i WHERE abs(hashint4(i)) < 2100000000 AND NOT abs(hashint4(i)) BETWEEN 500000000 AND 1200000000 ORDER BY 1 $order;
 SQL
 	ok($seen eq $right, "$name: all rows of the snapshot, in order, and no others");
 	cmp_ok($deleted, '>', 5, "$name: leaves were deleted") if $way eq 'index';

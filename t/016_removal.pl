@@ -82,7 +82,7 @@ $standby->append_conf('postgresql.conf', "hot_standby_feedback = off\nmax_standb
 $standby->start;
 $primary->safe_psql('postgres', <<'SQL');
 CREATE TABLE spare (id int) WITH (autovacuum_enabled = off, fillfactor = 40);
-INSERT INTO spare SELECT generate_series(1, 650);
+INSERT INTO spare SELECT generate_series(1, 2200);
 CREATE UNIQUE INDEX spare_id ON spare USING fpbtree (id);
 ALTER TABLE spare SET (fillfactor = 100);
 SQL

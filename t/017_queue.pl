@@ -11,14 +11,14 @@ my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
 $primary->append_conf('postgresql.conf', "shared_buffers = 128MB\nautovacuum = off\nsynchronous_commit = off\nmax_wal_size = 2GB\n");
 $primary->start;
-$primary->safe_psql('postgres', 'CREATE EXTENSION fpbtree; CREATE TABLE generic (n int); CREATE INDEX generic_n ON generic USING fpbtree (n)');
+$primary->safe_psql('postgres', 'CREATE EXTENSION fpbtree; CREATE TABLE generic (n int); CREATE INDEX generic_n ON generic USING fpbtree (n) WITH (fillfactor = 10)');
 $primary->append_conf('postgresql.conf', "shared_preload_libraries = 'fpbtree'");
 $primary->restart;
 $primary->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'base', has_streaming => 1);
 $standby->start;
-$primary->safe_psql('postgres', 'CREATE TABLE own (n int); CREATE INDEX own_n ON own USING fpbtree (n)');
+$primary->safe_psql('postgres', 'CREATE TABLE own (n int); CREATE INDEX own_n ON own USING fpbtree (n) WITH (fillfactor = 10)');
 
 # Puts so many rows behind the others, takes those away that were there, and says how large the index is.
 my %last = (own => 0, generic => 0);
@@ -47,7 +47,7 @@ sub way
 }
 
 # Enough rows for more than one page above the leaves.
-my $rows = 620_000;
+my $rows = 700_000;
 for my $table ('own', 'generic')
 {
 	my @pages = map { turn_over($table, $rows) } 1 .. 4;

@@ -105,7 +105,7 @@ cmp_ok(pages($primary, $_), '<=', 6, "$_: hardly a page") for @indexes;
 kill_all($primary);
 $primary->start;
 is_sound($primary, 'after a crash', @indexes);
-fill($_, 1, 20_000) for 'own', 'generic';
+fill($_, 1, 60_000) for 'own', 'generic';
 is_sound($primary, 'filled again', @indexes);
 catch_up($primary, $standby);
 is_sound($standby, 'standby', @indexes);

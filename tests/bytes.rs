@@ -255,7 +255,7 @@ fn few_keys_and_many_rows() {
 /// How many in-page nodes of the leaves are runs.
 fn runs(bed: &BytesBed) -> usize {
     let pages = (1..bed.store.block_count()).map(|block| bed.store.copy(block));
-    pages.map(|page| Page::<Bytes>::open(&page, &bed.meta.geometry, 1).map_or(0, |page| page.runs())).sum()
+    pages.map(|page| Page::<Bytes>::open(&page, &bed.meta.geometry, 1).map_or(0, |page| page.grouped_nodes())).sum()
 }
 
 /// Scans in either direction find the rows of each key.

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, PageBytes};
 use fpbtree_engine::log::{BlockEdits, Change, Decoded, Edit, Ranges, RecordKind};
-use fpbtree_engine::page::{Entry, Links, Meta, Page, PageSplits};
+use fpbtree_engine::page::{Arrangement, Entry, Links, Meta, Page, PageSplits};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::DeadTids;
@@ -138,12 +138,15 @@ fn every_byte_damaged_alone() {
             let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_place_before(key));
             let mut insertion = Change::new();
             let insertion = read.insertion(key, &entry, &mut insertion).then_some(insertion);
-            let repack = Change::new().edit(Edit::Repack { cell: 0 });
+            let arrangement = read.repacked(0).unwrap_or_default();
+            let repack = Change::new().edit(Edit::Repack(arrangement.counts()));
             let (entries, level) = (read.entries(), read.level());
-            let links = Links { level, left: 3, right: read.right(), low: read.low(), high: read.high() };
-            let halves = [0, 1, entries / 2, entries.wrapping_sub(1), entries, entries + 1].map(|keep| {
+            let links = Links { level, left: 3, right: read.right(), low: read.low(), high: read.high(), fill: 90 };
+            let mut arrangements: [Arrangement; 6] = Default::default();
+            let keeps = [0, 1, entries / 2, entries.wrapping_sub(1), entries, entries + 1];
+            let halves = keeps.into_iter().zip(&mut arrangements).filter_map(|(keep, arrangement)| {
                 let _ = u64::right_half(&read, &meta.geometry, &links, keep);
-                Change::new().edit(u64::halve(keep, 9, read.high()).expect("lanes can be halved"))
+                u64::halve(&read, keep, 9, read.high(), arrangement).map(|halve| Change::new().edit(halve))
             });
             for change in insertion.into_iter().chain([repack]).chain(halves) {
                 let mut changed = page;

@@ -465,7 +465,7 @@ fn interleave<C: KeyMaker>(case: C, unique: bool, seed: u64) -> Tally {
         }
         busy.check();
         let mut runs = 0;
-        for_each_leaf(busy.others_tree(), |_, page| runs += page.runs());
+        for_each_leaf(busy.others_tree(), |_, page| runs += page.grouped_nodes());
         tally.runs = tally.runs.max(runs);
         tally.levels = tally.levels.max(busy.others_tree().root_level().unwrap() + 1);
     }

@@ -58,23 +58,23 @@ fn insert<K: KeySpace>(
             return true;
         }
         let Plan::Repack { cell } = plan else { break };
-        make(bytes, Change::new().edit(Edit::Repack { cell }));
+        let arrangement = page.repacked(cell).expect("a sound page can be repacked");
+        make(bytes, Change::new().edit(Edit::Repack(arrangement.counts())));
     }
     false
 }
 
 /// How many of the plans are of each kind.
-fn kinds(plans: &[Plan]) -> [usize; 7] {
-    let mut kinds = [0; 7];
+fn kinds(plans: &[Plan]) -> [usize; 6] {
+    let mut kinds = [0; 6];
     for plan in plans {
         kinds[match plan {
             Plan::Insert(_) => 0,
             Plan::Split { .. } => 1,
             Plan::Part { .. } => 2,
             Plan::Balance { .. } => 3,
-            Plan::Compact(_) => 4,
-            Plan::Repack { .. } => 5,
-            Plan::Full => 6,
+            Plan::Repack { .. } => 4,
+            Plan::Full => 5,
         }] += 1;
     }
     kinds
@@ -91,7 +91,7 @@ impl<'g, L: Lane> Sheet<'g, L> {
     /// A page with one entry, which begins an inner page and may not be taken out of it.
     fn new(geometry: &'g Geometry, level: u8, right: Block) -> Self {
         let high = if right == 0 { Key::MAX } else { Key::new(L::MAX, Tid::first(true)) };
-        let links = Links { level, left: 0, right, low: Key::MIN, high };
+        let links = Links { level, left: 0, right, low: Key::MIN, high, fill: 90 };
         let first = Entry { key: L::MIN, tid: Tid::MIN, child: 5 };
         let (count, model) = match level {
             0 => (0, BTreeMap::new()),
@@ -118,7 +118,7 @@ impl<'g, L: Lane> Sheet<'g, L> {
     fn remove(&mut self, mut is_doomed: impl FnMut() -> bool) {
         let bytes = self.bytes;
         let page = Page::<L>::open(&bytes, self.geometry, BLOCK).expect("the page can be read");
-        let mut nodes = Vec::new();
+        let mut nodes = Vec::<(u8, u128)>::new();
         for number in (0..page.nodes()).rev() {
             let node = page.node(number);
             let mut mask = 0;
@@ -263,7 +263,8 @@ fn rests<L: Lane>() {
             is_full = !sheet.model.contains_key(&entry.key()) && !sheet.insert(entry, &mut Vec::new());
         }
         let page = sheet.page();
-        let links = Links { level, left: 3, right: page.right(), low: page.low(), high: page.high() };
+        let links =
+            Links { level, left: 3, right: page.right(), low: page.low(), high: page.high(), fill: Links::<L>::HALF };
         let rest = |skip| L::right_half(&page, &geometry, &links, skip);
         for skip in [0, 1, page.entries() / 2, page.entries() - 1] {
             let left = page.entries() - skip;
@@ -286,23 +287,6 @@ fn rests_of_pages() {
     rests::<u128>();
 }
 
-/// A record that puts another key into a run is refused. The nodes of larger pages have room for as many without a run.
-#[test]
-#[cfg(not(any(feature = "page-16k", feature = "page-32k")))]
-fn a_run_takes_entries_of_its_key() {
-    let geometry = normal::<u32>();
-    let links = Links { level: 0, left: 0, right: 0, low: Key::MIN, high: Key::MAX };
-    let entries = (0..40).map(|row| Entry { key: 7, tid: key::<u32>(7, row * 2).1, child: 0 });
-    let bytes = u32::build(&geometry, &links, 40, entries).expect("lanes always fit");
-    assert_eq!(Page::<u32>::open(&bytes, &geometry, BLOCK).map(|page| page.runs()), Ok(1));
-    let fits = |lane, cell| {
-        let insert = Edit::Insert { place: Position { node: 0, slot: 3 }, lane, tid: Tid::MIN, child: 0, cell };
-        Change::new().edit(insert).fits(0, &bytes)
-    };
-    assert!(fits(7, Cell::None) && !fits(8, Cell::None) && !fits(7, Cell::Shared(8000)));
-    assert!(!fits(7, Cell::New { suffix: &[1], payload: &[] }));
-}
-
 /// A leaf of byte strings, and the rows it should hold.
 struct BytesSheet {
     taste: Taste,
@@ -319,7 +303,7 @@ impl BytesSheet {
             high.keep_front(&Stored::whole(&[9], &[]), 1);
         }
         let (low, high) = (Bytes::fence_of(Bytes::first()), Bytes::fence_of(&high));
-        let links = Links { level: 0, left: 0, right, low, high };
+        let links = Links { level: 0, left: 0, right, low, high, fill: 90 };
         let bytes = Bytes::build(&geometry, &links, 0, [].into_iter()).expect("nothing fits");
         BytesSheet { taste, geometry, bytes, model: BTreeSet::new() }
     }
@@ -395,7 +379,7 @@ fn pages_of_byte_strings() {
             if !sheet.insert(row, &mut plans) {
                 sheet.check();
                 assert!(sheet.page().fill() > 0.5, "seed {seed}: {} of it in use and full", sheet.page().fill());
-                (full, runs) = (full + 1, runs + sheet.page().runs());
+                (full, runs) = (full + 1, runs + sheet.page().grouped_nodes());
                 let percent = random.random_range(1..=100);
                 sheet.remove(|_| random.random_range(0..100) < percent);
                 sheet.check();
@@ -455,10 +439,11 @@ fn edits_are_read_back_as_written() {
             let from = random.random_range(0..PAGE_SIZE);
             image[from..(from + random.random_range(0..500)).min(PAGE_SIZE)].fill(0);
         }
-        let nodes: Vec<(u8, u64)> =
+        let nodes: Vec<(u8, u128)> =
             (0..random.random_range(2..128)).map(|_| (random.random(), random.random())).collect();
         let place = Position { node: random.random(), slot: random.random() };
         let fence = Key::new(random.random(), Tid::from_raw(random.random()));
+        let counts: Vec<u8> = (0..random.random_range(0..126)).map(|_| random.random()).collect();
         let (suffix, payload) = image.split_at(random.random_range(0..3000));
         let payload = &payload[..random.random_range(0..3000)];
         let cells = [Cell::None, Cell::Shared(random.random()), Cell::New { suffix, payload }];
@@ -472,15 +457,13 @@ fn edits_are_read_back_as_written() {
                 child: random.random(),
                 cell: cells[random.random_range(0..cells.len())],
             },
-            Edit::SplitNode { node: random.random(), keep: random.random(), separator: random.random() },
-            Edit::Balance { left: random.random() },
-            Edit::Repack { cell: random.random() },
+            Edit::SplitNode { node: random.random(), keep: random.random() },
+            Edit::Balance { left: random.random(), keep: random.random() },
+            Edit::Repack(&counts),
             Edit::Reserve { bytes: random.random() },
-            Edit::Compact { node: random.random() },
             Edit::RemoveSet(&nodes),
             Edit::Remove { node: random.random(), mask: random.random() },
-            Edit::Halve { keep: random.random(), right: random.random(), high: fence },
-            Edit::SetChild { place, child: random.random() },
+            Edit::Halve { counts: &counts, right: random.random(), high: fence },
             Edit::SetLeft(random.random()),
             Edit::SetRight(random.random()),
             Edit::SetLow(fence),

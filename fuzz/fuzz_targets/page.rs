@@ -12,7 +12,7 @@ use fpbtree_engine::format::{Block, Lane, NO_BLOCK, PAGE_SIZE, PageBytes, Positi
 use fpbtree_engine::keys::bytes::MOST_KEY;
 use fpbtree_engine::keys::digits::{DigitKind, ValueLength};
 use fpbtree_engine::log::{Change, Edit, Ranges};
-use fpbtree_engine::page::{Aim, Entry, Joined, Keys, Links, Page, PageSplits};
+use fpbtree_engine::page::{Aim, Arrangement, Entry, Joined, Keys, Links, Page, PageSplits};
 use fpbtree_engine::scan::{Cursor, Direction, Matches};
 use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::Tree;
@@ -55,7 +55,7 @@ impl<M: KeyMaker> Sheet<M> {
     /// A sound page.
     fn page(&self, entries: usize, [low, high]: &[OwnedKey<M>; 2]) -> Option<PageBytes> {
         let (low, high) = (M::Keys::fence_of(low), M::Keys::fence_of(high));
-        let links = Links { level: self.level, left: NO_BLOCK, right: NO_BLOCK, low, high };
+        let links = Links { level: self.level, left: NO_BLOCK, right: NO_BLOCK, low, high, fill: 90 };
         let rows: Vec<_> = (0..entries).map(|at| self.row(at)).collect();
         M::Keys::build(&self.taste.meta().geometry, &links, entries, rows.iter().map(child::<M>))
     }
@@ -108,15 +108,16 @@ impl<M: KeyMaker> Sheet<M> {
                 continue;
             }
             for parting in [None, Some(before + 1)] {
-                let aim = Aim { left: 50, parting };
+                let aim = Aim { left: 50, parting, exactly: None };
                 let keep = M::Keys::choose_split(&entries, aim, self.taste.order(), &mut fence);
                 assert!((1..total).contains(&keep), "{keep} of {total} entries stay");
                 let (low, middle, high) = (read.low(), M::Keys::fence_of(&fence), read.high());
-                let links = |low, high| Links { level: read.level(), left: NO_BLOCK, right: NO_BLOCK, low, high };
+                let links = |low, high| Links { level: read.level(), left: NO_BLOCK, right: NO_BLOCK, low, high, fill: 90 };
                 let _ = M::Keys::build(&geometry, &links(low, middle), keep, entries.iter().take(keep));
                 let _ = M::Keys::build(&geometry, &links(middle, high), total - keep, entries.iter().skip(keep));
                 let _ = M::Keys::right_half(read, &geometry, &links(middle, high), keep);
-                if let Some(halve) = M::Keys::halve(keep, BLOCK + 1, middle) {
+                let mut arrangement = Arrangement::default();
+                if let Some(halve) = M::Keys::halve(read, keep, BLOCK + 1, middle, &mut arrangement) {
                     Change::new().edit(halve).redo(0, &mut page.clone());
                 }
             }
@@ -130,7 +131,7 @@ impl<M: KeyMaker> Sheet<M> {
     fn scan(&self, page: &PageBytes, ends: [OwnedKey<M>; 2]) {
         let geometry = self.taste.meta().geometry;
         let (low, high) = (M::Keys::fence_of(M::Keys::first()), M::Keys::fence_of(M::Keys::last()));
-        let links = Links { level: 1, left: NO_BLOCK, right: NO_BLOCK, low, high };
+        let links = Links { level: 1, left: NO_BLOCK, right: NO_BLOCK, low, high, fill: 90 };
         let downlink = [M::Keys::downlink(M::Keys::first(), BLOCK)];
         let Some(root) = M::Keys::build(&geometry, &links, 1, downlink.into_iter()) else { return };
         let store = MemoryStore::unchecked(&[[0; PAGE_SIZE], root, *page], 3);
@@ -154,15 +155,12 @@ fn change(page: &PageBytes, data: &[u8]) {
     let (node, slot, many) = (byte(0) % 32, byte(1) % 64, byte(2).into());
     let masks = [(node, u64::from(many) << slot | 1)];
     let edits = [
-        Edit::Repack { cell: 0 },
-        Edit::Repack { cell: many },
+        Edit::Repack(&data[..data.len().min(100)]),
         Edit::Reserve { bytes: many },
-        Edit::SplitNode { node, keep: slot, separator: many.into() },
-        Edit::Balance { left: node },
-        Edit::Compact { node },
+        Edit::SplitNode { node, keep: slot },
+        Edit::Balance { left: node, keep: slot },
         Edit::Remove { node, mask: 1 << slot },
         Edit::RemoveSet(&masks),
-        Edit::SetChild { place: Position { node, slot }, child: 7 },
         Edit::SetLeft(3),
         Edit::SetIncomplete(true),
         Edit::Delete { time: 5 },

@@ -69,7 +69,7 @@ impl LaneKind {
 
 /// An unsigned integer whose order is the index order: `u32`, `u64` or `u128`, stored in native byte order at any
 /// alignment.
-pub trait Lane: simd::Counted + Copy + Ord + core::fmt::Debug + Default + 'static {
+pub trait Lane: simd::Found + Copy + Ord + core::fmt::Debug + Default + 'static {
     /// Which lane this is.
     const KIND: LaneKind;
     /// Bytes in a lane.
@@ -87,6 +87,24 @@ pub trait Lane: simd::Counted + Copy + Ord + core::fmt::Debug + Default + 'stati
 
     /// The low bits of `v`.
     fn from_u128(v: u128) -> Self;
+
+    /// The low bits of `v`.
+    fn from_u64(v: u64) -> Self;
+
+    /// The low bits of a number: `high` above `bits` bits, which `low` has.
+    fn from_parts(high: u64, bits: u32, low: u64) -> Self;
+
+    /// The sum, as many bits of it as a lane has.
+    fn plus(self, other: Self) -> Self;
+
+    /// The difference, as many bits of it as a lane has.
+    fn minus(self, other: Self) -> Self;
+
+    /// What is above the lowest `back` bits, if it has no more than `front` bits, of which there may be 64.
+    fn front(self, back: u32, front: u32) -> Option<u64>;
+
+    /// The lowest `bits` bits, less than 128.
+    fn low(self, bits: u32) -> u64;
 
     /// The lane stored at `bytes[at]`.
     ///
@@ -136,6 +154,44 @@ macro_rules! lane {
             #[inline]
             fn from_u128(v: u128) -> Self {
                 v as $lane
+            }
+
+            #[inline]
+            fn from_u64(v: u64) -> Self {
+                v as $lane
+            }
+
+            #[inline]
+            fn from_parts(high: u64, bits: u32, low: u64) -> Self {
+                match Self::SIZE {
+                    16 => (u128::from(high) << bits | u128::from(low)) as $lane,
+                    _ => (high << bits | low) as $lane,
+                }
+            }
+
+            #[inline]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            #[inline]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+
+            #[inline]
+            fn front(self, back: u32, front: u32) -> Option<u64> {
+                if Self::SIZE == 16 {
+                    let above = self as u128 >> back;
+                    return (above.checked_shr(front).unwrap_or(0) == 0).then_some(above as u64);
+                }
+                let above = (self as u64).checked_shr(back).unwrap_or(0);
+                (above.checked_shr(front).unwrap_or(0) == 0).then_some(above)
+            }
+
+            #[inline]
+            fn low(self, bits: u32) -> u64 {
+                (self as u128 & ((1 << bits) - 1)) as u64
             }
 
             #[inline]

@@ -11,76 +11,64 @@ pub struct Layout {
     pub(crate) stamp: u32,
     pub(crate) kind: LaneKind,
     pub(crate) lane: usize,
-    pub(crate) pointer: usize,
     pub(crate) w: usize,
     pub(crate) x: usize,
     /// Children the in-page root has room for.
     pub(crate) fanout: usize,
-    /// Entries an in-page leaf node has room for.
-    pub(crate) capacity: usize,
-    /// Entries a run has room for; 0 where there are no runs.
-    pub(crate) run: usize,
     /// In-page leaf nodes the page has room for.
     pub(crate) nodes: usize,
+    /// Whether entries lead to children.
+    pub(crate) has_child: bool,
 }
 
 /// Bytes of a block number.
 const CHILD: usize = 4;
-/// Bytes that say where in the page an entry's cell is, in the pointer of entries that may have one.
+/// Bytes that say where in the page an entry's cell is, in entries that may have one.
 pub(crate) const CELL: usize = 2;
-/// Bytes of an in-page root entry beside its lane: the child's line, and how many entries it holds.
-const ROOT_POINTER: usize = 2;
+/// Bytes of an in-page root entry beside its lane: the child's line, how many entries and heads it has, its frame.
+const ROOT_POINTER: usize = 4;
+/// Bytes at a node's front: the lowest block that its differences are from, and what the frame adds up to.
+pub(crate) const NODE_HEADER: usize = 5;
 
 impl Layout {
-    /// Bytes of an entry beside its lane: in a leaf the TID, in an inner page also the child; with prefix lanes also
-    /// where the cell is.
-    const fn pointer(kind: LaneKind, is_leaf: bool) -> usize {
-        Tid::SIZE + if is_leaf { 0 } else { CHILD } + if kind.is_prefix() { CELL } else { 0 }
+    /// What nodes have to hold, as widths are chosen for it: entries of keys in the order of the table, and of random
+    /// ones by the millions.
+    pub fn node_sizes(kind: LaneKind, is_leaf: bool) -> NodeSizes {
+        let lanes = match kind {
+            LaneKind::U32 => [1, 2],
+            LaneKind::U64 => [1, 5],
+            LaneKind::U128 => [8, 14],
+            LaneKind::Prefix | LaneKind::PrefixPayload => [4 + CELL, 8 + CELL],
+        };
+        let pointers = if is_leaf { [2, 4] } else { [1, 3] };
+        let entry = |at: usize| lanes[at] + pointers[at];
+        let nonleaf_entry = kind.size() + ROOT_POINTER;
+        NodeSizes { nonleaf_entry, nonleaf_header: 0, leaf_entry: [entry(0), entry(1)], leaf_header: NODE_HEADER }
     }
 
     /// Chooses the widths by the paper's goal 𝒢 (§3.1.1).
     fn choose(lane: LaneKind, is_leaf: bool) -> Layout {
-        let pointer = Layout::pointer(lane, is_leaf);
-        let sizes = NodeSizes {
-            nonleaf_entry: lane.size() + ROOT_POINTER,
-            nonleaf_header: 0,
-            leaf_entry: lane.size() + pointer,
-            leaf_header: 0,
-        };
+        let sizes = Layout::node_sizes(lane, is_leaf);
         let lines = (END_LINE - FIRST_LINE) * LINE_WIDTH;
         let is_whole = |lines: usize| lines.is_multiple_of(LINE_WIDTH);
         let candidates = widths::candidates(lines, sizes, Costs::default(), MAX_NODE_ENTRIES)
             .filter(|widths| widths.levels == 2 && is_whole(widths.nonleaf) && is_whole(widths.leaf));
-        let widths = widths::select(candidates);
+        let widths = widths::select_near(candidates);
         let [w, x] = [widths.nonleaf, widths.leaf].map(|lines| lines / LINE_WIDTH);
         Layout::new(lane, is_leaf, w, x).expect("the selection keeps to the page")
     }
 
     /// A layout of given widths, or `None` where they cannot work on a page.
     fn new(lane: LaneKind, is_leaf: bool, w: usize, x: usize) -> Option<Layout> {
-        let pointer = Layout::pointer(lane, is_leaf);
         if w == 0 || x == 0 || FIRST_LINE + w + x > END_LINE {
             return None;
         }
         let size = lane.size();
         let fanout = w * LINE / (size + ROOT_POINTER);
-        let capacity = (x * LINE / (size + pointer)).min(MAX_NODE_ENTRIES);
         let nodes = fanout.min((END_LINE - FIRST_LINE - w) / x);
-        let head = size + pointer - Tid::SIZE;
-        let run = if is_leaf { ((x * LINE - head) / Tid::SIZE).min(MAX_NODE_ENTRIES) } else { 0 };
         let stamp = u32::from_le_bytes([FORMAT, lane.code(), w as u8, x as u8]);
-        (nodes >= 2 && capacity >= 4).then_some(Layout {
-            stamp,
-            kind: lane,
-            lane: size,
-            pointer,
-            w,
-            x,
-            fanout,
-            capacity,
-            run: if run > capacity { run } else { 0 },
-            nodes,
-        })
+        let layout = Layout { stamp, kind: lane, lane: size, w, x, fanout, nodes, has_child: !is_leaf };
+        (nodes >= 2 && layout.node_room() / layout.widest_entry() >= 3).then_some(layout)
     }
 
     /// The layout a page says it has.
@@ -97,41 +85,27 @@ impl Layout {
         (self.w * LINE_WIDTH, self.x * LINE_WIDTH)
     }
 
-    /// Entries a page of this layout has room for, if few of them have the same key.
+    /// Entries a page of this layout has room for, whatever their keys and TIDs, less what their cells take.
     pub fn page_entries(&self) -> usize {
-        self.nodes * self.capacity
+        self.nodes * (self.node_room() / self.widest_entry()).min(MAX_NODE_ENTRIES)
     }
 
-    /// Entries a page of this layout has room for, whatever their keys.
+    /// The most entries a page of this layout can have.
     pub fn most_entries(&self) -> usize {
-        self.nodes * self.capacity.max(self.run)
+        let least = if self.has_child { 1 } else { Tid::LEAST_SIZE };
+        self.nodes * (self.node_room() / least).min(MAX_NODE_ENTRIES)
     }
 
-    /// How many entries a node whose count is stored so has room for.
+    /// Bytes of an entry that has nothing in common with its node.
+    pub(crate) fn widest_entry(&self) -> usize {
+        let child = if self.has_child { CHILD } else { 0 };
+        self.lane + Tid::SIZE + child + self.cell_width()
+    }
+
+    /// Bytes that say where an entry's cell is.
     #[inline]
-    pub(crate) fn room_of(&self, count: u8) -> usize {
-        if count & RUN == 0 { self.capacity } else { self.run }
-    }
-
-    /// How many entries a node whose count is stored so has.
-    #[inline]
-    pub(crate) fn entries_of(&self, count: u8) -> usize {
-        ((count & !RUN) as usize).min(self.room_of(count))
-    }
-
-    /// Whether entries lead to children.
-    pub(crate) fn has_child(&self) -> bool {
-        self.pointer >= Tid::SIZE + CHILD
-    }
-
-    /// Where in a pointer, counted from behind the TID, it says where the entry's cell is.
-    pub(crate) fn cell_at(&self) -> usize {
-        self.pointer - Tid::SIZE - CELL
-    }
-
-    /// Bytes of an entry outside a run.
-    pub(crate) fn entry(&self) -> usize {
-        self.lane + self.pointer
+    pub(crate) fn cell_width(&self) -> usize {
+        if self.kind.is_prefix() { CELL } else { 0 }
     }
 
     /// Bytes of the cell of an entry with so many bytes behind its lane.
@@ -159,30 +133,23 @@ impl Layout {
         self.root_lines() + self.fanout
     }
 
-    /// Where a node's pointer array begins, from the node's start.
-    fn node_pointer(&self) -> usize {
-        self.capacity * self.lane
+    pub(crate) fn root_heads(&self) -> usize {
+        self.root_counts() + self.fanout
     }
 
-    /// Bytes of a pointer behind the TID.
-    #[inline]
-    pub(crate) fn more(&self) -> usize {
-        self.pointer - Tid::SIZE
+    pub(crate) fn root_frames(&self) -> usize {
+        self.root_heads() + self.fanout
     }
 
-    /// Bytes at the front of a run: what its entries have in common.
-    #[inline]
-    pub(crate) fn head(&self) -> usize {
-        self.lane + self.more()
-    }
-
-    /// The two arrays of a node that starts at a byte: where each begins, and how far its elements are apart.
-    #[inline]
-    pub(crate) fn arrays(&self, start: usize, stored: u8) -> [(usize, usize); 2] {
-        match stored & RUN == 0 {
-            true => [(start, self.lane), (start + self.node_pointer(), self.pointer)],
-            false => [(start, 0), (start + self.head(), Tid::SIZE)],
-        }
+    /// The in-page root's arrays: where each begins, and bytes of an element.
+    pub(crate) fn root_arrays(&self) -> [(usize, usize); 1 + ROOT_POINTER] {
+        [
+            (self.root_lanes(), self.lane),
+            (self.root_lines(), 1),
+            (self.root_counts(), 1),
+            (self.root_heads(), 1),
+            (self.root_frames(), 1),
+        ]
     }
 
     /// Where a node starts. A line number no node can have stands for the first node's.
@@ -194,13 +161,25 @@ impl Layout {
     }
 
     /// Bytes of a node.
+    #[inline]
     pub(crate) fn node_size(&self) -> usize {
         self.x * LINE
+    }
+
+    /// Bytes of a node that its entries may take.
+    #[inline]
+    pub(crate) fn node_room(&self) -> usize {
+        self.node_size() - NODE_HEADER
     }
 
     /// Bytes for nodes and cells.
     pub(crate) fn space(&self) -> usize {
         SPACE_END - self.first_node_line() * LINE
+    }
+
+    /// The most nodes beside cells that take so many bytes.
+    pub(crate) fn most_nodes(&self, cells: usize) -> usize {
+        self.nodes.min(self.space().saturating_sub(cells) / self.node_size())
     }
 }
 

@@ -9,7 +9,7 @@ pub use lane::{Key, Lane, LaneKind};
 pub use layout::{Geometry, Layout};
 pub use tid::Tid;
 
-pub(crate) use layout::CELL;
+pub(crate) use layout::{CELL, NODE_HEADER};
 
 use crate::simd::CACHE_LINE;
 
@@ -68,11 +68,11 @@ pub(crate) const LINE: usize = LINE_WIDTH * CACHE_LINE;
 /// Cache lines of that.
 pub(crate) const LINE_WIDTH: usize = (PAGE_SIZE / CACHE_LINE).div_ceil(256);
 /// The page format this code reads and writes (I4).
-pub const FORMAT: u8 = 1;
-/// Most entries an in-page leaf node may have room for: a set of them is a `u64`.
-pub const MAX_NODE_ENTRIES: usize = 64;
-/// Most entries a page may have room for.
-pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / Tid::SIZE;
+pub const FORMAT: u8 = 2;
+/// Most entries an in-page leaf node may have: a set of them is a `u128`.
+pub const MAX_NODE_ENTRIES: usize = 128;
+/// Most entries a page may have room for: each has a TID.
+pub const MAX_PAGE_ENTRIES: usize = (END_LINE - FIRST_LINE) * LINE / Tid::LEAST_SIZE;
 /// Most in-page leaf nodes a page may have room for.
 pub const MAX_PAGE_NODES: usize = END_LINE - FIRST_LINE;
 
@@ -111,9 +111,6 @@ pub(crate) mod at {
 
 pub(crate) const DELETED: u8 = 1;
 pub(crate) const INCOMPLETE: u8 = 2;
-
-/// In a node's count: all entries have the same lane and cell, which is stored once (a *run*).
-pub(crate) const RUN: u8 = 0x80;
 
 /// The level that only the meta page has.
 pub const META_LEVEL: u8 = 0xFF;

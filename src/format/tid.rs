@@ -9,8 +9,10 @@
 pub struct Tid(u64);
 
 impl Tid {
-    /// Bytes in a stored TID.
+    /// Bytes in a TID that is stored whole.
     pub const SIZE: usize = 6;
+    /// Bytes in a TID that is stored as a difference, at least.
+    pub const LEAST_SIZE: usize = 2;
     /// The smallest TID.
     pub const MIN: Tid = Tid(0);
     /// The largest TID, without flags.
@@ -21,6 +23,8 @@ impl Tid {
     pub const NEGATIVE: u8 = 2;
     /// The largest heap offset a TID can hold.
     pub const MAX_OFFSET: u16 = 0x0FFF;
+    /// Bits of a heap offset in a difference: all that offsets in heap pages of 8 KB need.
+    pub(crate) const OFFSET_BITS: u32 = 9;
     /// A flag that nothing sets.
     const RESERVED: u64 = 4;
 
@@ -39,6 +43,9 @@ impl Tid {
 
     /// Bits of a [linear number](Self::linear).
     pub const LINEAR_BITS: u32 = 45;
+
+    /// Where in a [linear number](Self::linear) the heap block begins.
+    pub const BLOCK_SHIFT: u32 = 12;
 
     /// Where the row is, as a number that rises with its place in the table, NULLs apart.
     #[inline]
@@ -92,6 +99,33 @@ impl Tid {
     #[inline]
     pub const fn negative(self) -> bool {
         self.0 as u8 & Self::NEGATIVE != 0
+    }
+
+    /// Whether the TID is more than a place that heaps have, its rank and DEAD.
+    #[inline]
+    pub(crate) const fn is_special(self) -> bool {
+        self.0 & (Self::RESERVED | Self::NEGATIVE as u64) != 0 || self.offset() >> Self::OFFSET_BITS != 0
+    }
+
+    /// What is stored of a TID that is not [special](Tid::is_special), in a node whose lowest block is `base`.
+    #[inline]
+    pub(crate) const fn difference(self, base: u32) -> u64 {
+        let block = self.block().wrapping_sub(base) as u64;
+        block << (Self::OFFSET_BITS + 1) | (self.offset() as u64) << 1 | self.0 & Self::DEAD as u64
+    }
+
+    /// The TID of which a [difference](Tid::difference) is stored; `first` is the [first](Tid::of_block) of the base.
+    #[inline]
+    pub(crate) const fn from_difference(first: Tid, stored: u64) -> Tid {
+        let offset = (stored >> 1) & ((1 << Self::OFFSET_BITS) - 1);
+        let block = stored >> (Self::OFFSET_BITS + 1);
+        Tid((first.0 + (block << 15) | offset << 3 | stored & Self::DEAD as u64) & Self::ALL)
+    }
+
+    /// Before all TIDs of a block.
+    #[inline]
+    pub(crate) const fn of_block(rank: bool, block: u32) -> Tid {
+        Tid((rank as u64) << 47 | (block as u64) << 15)
     }
 
     /// Whether no entry can have this TID: an unknown flag, or a heap TID that no tuple has.

@@ -30,8 +30,8 @@ pub struct NodeSizes {
     pub nonleaf_entry: usize,
     /// What a nonleaf node holds besides its children.
     pub nonleaf_header: usize,
-    /// One entry of a leaf node: its lane and its pointer.
-    pub leaf_entry: usize,
+    /// One entry of a leaf node, its lane and its pointer: where these are near others', and where they are far.
+    pub leaf_entry: [usize; 2],
     /// What a leaf node holds besides its entries.
     pub leaf_header: usize,
 }
@@ -47,7 +47,7 @@ pub struct Widths {
     pub levels: usize,
     /// Leaf nodes in a full page.
     pub leaves: usize,
-    /// Entries in a full page.
+    /// Entries in a full page: the mean of near ones and far ones.
     pub fanout: usize,
     /// The analytical cost of a search.
     pub cost: u32,
@@ -67,6 +67,19 @@ pub fn select(candidates: impl Iterator<Item = Widths>) -> Widths {
         .expect("a page holds a tree")
 }
 
+/// As [`select`], but where fan-outs differ by less than a 64th, the cheapest candidate, and the one with the narrowest
+/// leaf nodes of those: the less far a node reaches, the less its entries differ.
+///
+/// # Panics
+/// As [`select`].
+pub fn select_near(candidates: impl Iterator<Item = Widths> + Clone) -> Widths {
+    let most = select(candidates.clone()).fanout;
+    candidates
+        .filter(|widths| widths.cost * 10 <= widths.best_cost * 11 && widths.fanout * 64 >= most * 63)
+        .min_by_key(|widths| (widths.cost, widths.leaf, usize::MAX - widths.fanout))
+        .expect("a page holds a tree")
+}
+
 /// Every pair of widths from 1 to 32 lines with which some tree fits, each with the number of levels that puts the
 /// most of the page to use: the fewest of those that hold the most leaf nodes. A single leaf node is no tree.
 ///
@@ -77,7 +90,7 @@ pub fn candidates(
     sizes: NodeSizes,
     costs: Costs,
     max_leaf_entries: usize,
-) -> impl Iterator<Item = Widths> {
+) -> impl Iterator<Item = Widths> + Clone {
     let pairs = (1..=WIDEST).flat_map(|nonleaf| (1..=WIDEST).map(move |leaf| (nonleaf, leaf)));
     let all: Vec<Widths> = pairs.filter_map(|pair| candidate(pair, lines, sizes, costs, max_leaf_entries)).collect();
     let best_cost = all.iter().map(|widths| widths.cost).min().unwrap_or(0);
@@ -93,7 +106,8 @@ fn candidate(
     max_leaf_entries: usize,
 ) -> Option<Widths> {
     let children = entries(nonleaf, sizes.nonleaf_header, sizes.nonleaf_entry);
-    let in_leaf = entries(leaf, sizes.leaf_header, sizes.leaf_entry).min(max_leaf_entries);
+    let [near, far] = sizes.leaf_entry.map(|entry| entries(leaf, sizes.leaf_header, entry).min(max_leaf_entries));
+    let in_leaf = near.midpoint(far);
     let (leaves, levels) = most_leaves(lines, nonleaf, leaf, children);
     (in_leaf > 0 && levels > 1).then(|| Widths {
         nonleaf,
@@ -150,7 +164,8 @@ mod tests {
 
     /// The paper's nodes: 4-byte keys, 2-byte in-page offsets, 4-byte page and tuple ids. The paper does not print its
     /// headers: 1 to 4 bytes in a nonleaf node and 1 to 8 in a leaf node give its numbers.
-    const PAPER: NodeSizes = NodeSizes { nonleaf_entry: 4 + 2, nonleaf_header: 4, leaf_entry: 4 + 4, leaf_header: 8 };
+    const PAPER: NodeSizes =
+        NodeSizes { nonleaf_entry: 4 + 2, nonleaf_header: 4, leaf_entry: [4 + 4; 2], leaf_header: 8 };
 
     /// A row of a table of widths: bytes of the nodes, page fan-out, cost in terms of the best.
     type Row = (usize, usize, usize, String);
@@ -193,7 +208,7 @@ mod tests {
     /// Our nodes: no headers, since a node's count and line are with its parent; a TID for each entry, and in inner
     /// pages a child block.
     fn ours(lane: usize, pointer: usize) -> NodeSizes {
-        NodeSizes { nonleaf_entry: lane + 1 + 1, nonleaf_header: 0, leaf_entry: lane + pointer, leaf_header: 0 }
+        NodeSizes { nonleaf_entry: lane + 1 + 1, nonleaf_header: 0, leaf_entry: [lane + pointer; 2], leaf_header: 0 }
     }
 
     /// (nonleaf lines, leaf lines, leaf nodes, fan-out, cost) of what is chosen for our pages.

@@ -7,7 +7,7 @@ use super::edit::Edit;
 /// Most pages one change may touch: the limit of the server's generic records.
 pub const MOST_BLOCKS: usize = 4;
 /// Most edits in one change.
-pub(super) const MOST_EDITS: usize = 12;
+pub(super) const MOST_EDITS: usize = 16;
 
 /// What happens to up to four pages, atomically. It names no pages: who applies it knows which they are, in lock order.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ pub enum Edit<'a> {
     New(&'a PageBytes),
     /// A page becomes a copy of another: half of one that is split, and a root that grows.
     Image(&'a PageBytes),
-    /// An entry is put where there is a free slot.
+    /// An entry is put where there is room. A node whose frame it does not fit gets another.
     Insert {
         /// Where.
         place: Position,
@@ -28,33 +28,25 @@ pub enum Edit<'a> {
         node: u8,
         /// Entries that stay.
         keep: u8,
-        /// The new node's separator.
-        separator: u128,
     },
-    /// An in-page node and its right neighbour share their entries evenly.
+    /// An in-page node and its right neighbour share their entries.
     Balance {
         /// The left node.
         left: u8,
-    },
-    /// A full in-page node whose entries differ in their TIDs alone becomes a run.
-    Compact {
-        /// The node.
-        node: u8,
+        /// Entries that the left node has then.
+        keep: u8,
     },
     /// So many bytes beside the cells are not to be used before the next repack.
     Reserve {
         /// The bytes.
         bytes: u16,
     },
-    /// The entries are distributed anew over the page.
-    Repack {
-        /// The bytes of a cell to leave room for.
-        cell: u16,
-    },
+    /// The entries are distributed anew over the page: so many to each in-page node.
+    Repack(&'a [u8]),
     /// The first entries stay, distributed anew, between the low fence and another high one. On pages of lanes.
     Halve {
-        /// How many stay.
-        keep: u16,
+        /// How many stay in each in-page node.
+        counts: &'a [u8],
         /// The page's new right sibling.
         right: Block,
         /// Its new high fence.
@@ -65,19 +57,12 @@ pub enum Edit<'a> {
         /// The node.
         node: u8,
         /// A bit per slot.
-        mask: u64,
+        mask: u128,
     },
     /// Entries of many in-page nodes are removed; the nodes in descending order.
-    RemoveSet(&'a [(u8, u64)]),
+    RemoveSet(&'a [(u8, u128)]),
     /// What is removed of the page was in the way of nobody but readers as old as this. It does nothing to the page.
     Conflict(Horizon),
-    /// An inner entry points to another child.
-    SetChild {
-        /// The entry.
-        place: Position,
-        /// Its new child.
-        child: Block,
-    },
     /// The left sibling changes.
     SetLeft(Block),
     /// The right sibling changes.

@@ -80,8 +80,8 @@ impl Change<'_> {
         let has = |is: fn(&Edit<'_>) -> bool| edits().any(is);
         match () {
             () if has(|edit| matches!(edit, Edit::Conflict(_))) => RecordKind::Delete,
-            () if has(|edit| matches!(edit, Edit::RemoveSet(_))) => RecordKind::Vacuum,
             () if has(|edit| matches!(edit, Edit::Delete { .. })) => RecordKind::Unlink,
+            () if has(|edit| matches!(edit, Edit::RemoveSet(_))) => RecordKind::Vacuum,
             () if has(|edit| matches!(edit, Edit::New(_) | Edit::Image(_) | Edit::Halve { .. })) => RecordKind::Split,
             () => RecordKind::Edit,
         }
@@ -132,13 +132,11 @@ mod code {
     pub const REPACK: u8 = 5;
     pub const REMOVE: u8 = 6;
     pub const REMOVE_SET: u8 = 7;
-    pub const SET_CHILD: u8 = 8;
     pub const SET_LEFT: u8 = 9;
     pub const SET_RIGHT: u8 = 10;
     pub const SET_LOW: u8 = 11;
     pub const SET_INCOMPLETE: u8 = 12;
     pub const DELETE: u8 = 13;
-    pub const COMPACT: u8 = 14;
     pub const HALVE: u8 = 15;
     pub const NEW: u8 = 16;
     pub const RESERVE: u8 = 17;
@@ -185,45 +183,37 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
                 }
             }
         }
-        Edit::SplitNode { node, keep, separator } => {
-            out.extend([code::SPLIT_NODE, node, keep]);
-            put_number(out, separator);
-        }
-        Edit::Balance { left } => out.extend([code::BALANCE, left]),
-        Edit::Compact { node } => out.extend([code::COMPACT, node]),
+        Edit::SplitNode { node, keep } => out.extend([code::SPLIT_NODE, node, keep]),
+        Edit::Balance { left, keep } => out.extend([code::BALANCE, left, keep]),
         Edit::Reserve { bytes } => {
             out.push(code::RESERVE);
             out.extend(bytes.to_le_bytes());
         }
-        Edit::Repack { cell } => {
+        Edit::Repack(counts) => {
             out.push(code::REPACK);
-            out.extend(cell.to_le_bytes());
+            put_counts(out, counts);
         }
-        Edit::Halve { keep, right, high } => {
+        Edit::Halve { counts, right, high } => {
             out.push(code::HALVE);
-            out.extend(keep.to_le_bytes());
+            put_counts(out, counts);
             out.extend(right.to_le_bytes());
             put_key(out, high);
         }
         Edit::Remove { node, mask } => {
             out.extend([code::REMOVE, node]);
-            put_number(out, mask.into());
+            put_number(out, mask);
         }
         Edit::RemoveSet(nodes) => {
             out.extend([code::REMOVE_SET, nodes.len() as u8]);
             for &(node, mask) in nodes {
                 out.push(node);
-                put_number(out, mask.into());
+                put_number(out, mask);
             }
         }
         Edit::Conflict(Horizon { transaction, is_catalog }) => {
             out.push(code::CONFLICT);
             out.extend(transaction.to_le_bytes());
             out.push(is_catalog.into());
-        }
-        Edit::SetChild { place, child } => {
-            out.extend([code::SET_CHILD, place.node, place.slot]);
-            out.extend(child.to_le_bytes());
         }
         Edit::SetLeft(block) => {
             out.push(code::SET_LEFT);
@@ -253,6 +243,12 @@ fn put_insertion(out: &mut Vec<u8>, lane_size: usize, place: Position, lane: u12
     part[2..18].copy_from_slice(&lane.to_le_bytes());
     part[2 + lane_size..][..Tid::SIZE].copy_from_slice(&tid.raw().to_le_bytes()[..Tid::SIZE]);
     out.extend_from_slice(&part[..2 + lane_size + Tid::SIZE]);
+}
+
+/// How many entries nodes have, after the number of nodes.
+fn put_counts(out: &mut Vec<u8>, counts: &[u8]) {
+    out.push(counts.len() as u8);
+    out.extend(counts);
 }
 
 /// As many bytes as the number has, after their count.
@@ -326,7 +322,9 @@ pub struct BlockEdits {
 enum OwnedEdit {
     New(Box<PageBytes>),
     Image(Box<PageBytes>),
-    RemoveSet(Vec<(u8, u64)>),
+    RemoveSet(Vec<(u8, u128)>),
+    Repack(Vec<u8>),
+    Halve(Vec<u8>, Block, Key<u128>),
     /// An insertion, and the two parts of its own cell.
     Insert(Edit<'static>, Vec<u8>, Vec<u8>),
     Plain(Edit<'static>),
@@ -338,6 +336,8 @@ impl OwnedEdit {
             OwnedEdit::New(image) => Edit::New(image),
             OwnedEdit::Image(image) => Edit::Image(image),
             OwnedEdit::RemoveSet(nodes) => Edit::RemoveSet(nodes),
+            OwnedEdit::Repack(counts) => Edit::Repack(counts),
+            OwnedEdit::Halve(counts, right, high) => Edit::Halve { counts, right: *right, high: *high },
             OwnedEdit::Plain(edit) => *edit,
             OwnedEdit::Insert(edit, suffix, payload) => match *edit {
                 Edit::Insert { place, lane, tid, child, .. } => {
@@ -406,12 +406,16 @@ impl fmt::Display for BlockEdits {
                         Cell::New { suffix, payload } => write!(f, " cell of {}+{} bytes", suffix.len(), payload.len()),
                     }
                 }
-                Edit::SplitNode { node, keep, .. } => write!(f, "split node {node} at {keep}"),
-                Edit::Balance { left } => write!(f, "balance nodes {left} and {}", u16::from(left) + 1),
-                Edit::Compact { node } => write!(f, "compact node {node}"),
+                Edit::SplitNode { node, keep } => write!(f, "split node {node} at {keep}"),
+                Edit::Balance { left, keep } => {
+                    write!(f, "balance nodes {left} and {} at {keep}", u16::from(left) + 1)
+                }
                 Edit::Reserve { bytes } => write!(f, "reserve {bytes} bytes"),
-                Edit::Repack { cell } => write!(f, "repack for {cell} bytes"),
-                Edit::Halve { keep, right, .. } => write!(f, "keep {keep}, right {right}"),
+                Edit::Repack(counts) => write!(f, "repack into {} nodes", counts.len()),
+                Edit::Halve { counts, right, .. } => {
+                    let kept: usize = counts.iter().map(|&count| usize::from(count)).sum();
+                    write!(f, "keep {kept} in {} nodes, right {right}", counts.len())
+                }
                 Edit::Remove { node, mask } => write!(f, "remove {} of node {node}", mask.count_ones()),
                 Edit::RemoveSet(nodes) => {
                     let removed: u32 = nodes.iter().map(|(_, mask)| mask.count_ones()).sum();
@@ -419,7 +423,6 @@ impl fmt::Display for BlockEdits {
                 }
                 Edit::Conflict(Horizon { transaction: 0, .. }) => f.write_str("dead to everyone"),
                 Edit::Conflict(horizon) => write!(f, "dead since transaction {}", horizon.transaction),
-                Edit::SetChild { place, child } => write!(f, "child of {}.{} is {child}", place.node, place.slot),
                 Edit::SetLeft(block) => write!(f, "left {}", Link(block)),
                 Edit::SetRight(block) => write!(f, "right {}", Link(block)),
                 Edit::SetLow(low) => write!(f, "low {:#x}", low.lane),
@@ -547,6 +550,11 @@ impl<'a> Decoder<'a> {
         Some(Key::new(self.number()?, self.tid()?))
     }
 
+    fn counts(&mut self) -> Option<Vec<u8>> {
+        let nodes = self.u8()?;
+        self.slice(nodes.into()).map(<[u8]>::to_vec)
+    }
+
     fn position(&mut self) -> Option<Position> {
         Some(Position { node: self.u8()?, slot: self.u8()? })
     }
@@ -588,25 +596,23 @@ impl<'a> Decoder<'a> {
             code::NEW => return self.image().map(OwnedEdit::New),
             code::IMAGE => return self.image().map(OwnedEdit::Image),
             code::INSERT => return self.insertion(flags),
-            code::SPLIT_NODE => Edit::SplitNode { node: self.u8()?, keep: self.u8()?, separator: self.number()? },
-            code::BALANCE => Edit::Balance { left: self.u8()? },
-            code::REPACK => Edit::Repack { cell: self.u16()? },
+            code::SPLIT_NODE => Edit::SplitNode { node: self.u8()?, keep: self.u8()? },
+            code::BALANCE => Edit::Balance { left: self.u8()?, keep: self.u8()? },
+            code::REPACK => return Some(OwnedEdit::Repack(self.counts()?)),
             code::RESERVE => Edit::Reserve { bytes: self.u16()? },
-            code::REMOVE => Edit::Remove { node: self.u8()?, mask: self.word()? },
+            code::REMOVE => Edit::Remove { node: self.u8()?, mask: self.number()? },
             code::REMOVE_SET => {
                 let count = self.u8()?;
-                let nodes = (0..count).map(|_| Some((self.u8()?, self.word()?))).collect::<Option<Vec<_>>>()?;
+                let nodes = (0..count).map(|_| Some((self.u8()?, self.number()?))).collect::<Option<Vec<_>>>()?;
                 return Some(OwnedEdit::RemoveSet(nodes));
             }
-            code::SET_CHILD => Edit::SetChild { place: self.position()?, child: self.u32()? },
             code::SET_LEFT => Edit::SetLeft(self.u32()?),
             code::SET_RIGHT => Edit::SetRight(self.u32()?),
             code::SET_LOW => Edit::SetLow(self.key()?),
             code::SET_INCOMPLETE => Edit::SetIncomplete(self.bool()?),
             code::CONFLICT => Edit::Conflict(Horizon { transaction: self.u32()?, is_catalog: self.bool()? }),
             code::DELETE => Edit::Delete { time: self.word()? },
-            code::COMPACT => Edit::Compact { node: self.u8()? },
-            code::HALVE => Edit::Halve { keep: self.u16()?, right: self.u32()?, high: self.key()? },
+            code::HALVE => return Some(OwnedEdit::Halve(self.counts()?, self.u32()?, self.key()?)),
             _ => return None,
         };
         Some(OwnedEdit::Plain(plain))

@@ -2,6 +2,7 @@
 //! not fit there lies in *cells* at the page's end, which grow towards the in-page tree.
 
 use super::arrange::Arrangement;
+use super::frame::{Frame, Item};
 use super::*;
 use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_PARTS, OwnedKey, Stored, front_order};
 
@@ -133,6 +134,21 @@ impl KeyCopies {
         }
     }
 
+    /// Makes none in memory that holds anything.
+    ///
+    /// # Safety
+    /// The memory may be written; it comes from where nobody knows what it holds, but it is some bytes.
+    pub unsafe fn init(memory: *mut Self) {
+        // SAFETY: the rest are integers.
+        unsafe {
+            (&raw mut (*memory).kind).write(LaneKind::Prefix);
+            (&raw mut (*memory).prefix).write(0);
+            (&raw mut (*memory).last).write((0, 0));
+            (&raw mut (*memory).whole_from).write(SPACE_END);
+            (&raw mut (*memory).used).write(PAGE_SIZE);
+        }
+    }
+
     /// Begins with a page.
     pub fn begin(&mut self, page: &Page<'_, Bytes>) {
         let prefix = page.prefix();
@@ -142,11 +158,11 @@ impl KeyCopies {
         (self.kind, self.prefix, self.last, self.whole_from) = (page.layout.kind, prefix.len(), (0, 0), SPACE_END);
     }
 
-    /// Copies an entry as the `at`-th; `false` if it cannot be one.
+    /// Copies an entry with this head as the `at`-th; `false` if it cannot be one.
     #[inline]
-    pub fn set(&mut self, at: usize, node: &Node<'_, Bytes>, slot: usize) -> bool {
-        self.lanes[at] = node.lane(slot);
-        let from = node.cell(slot);
+    pub fn set(&mut self, at: usize, node: &Node<'_, Bytes>, head: usize) -> bool {
+        self.lanes[at] = node.lane_of(head);
+        let from = node.cell_of(head);
         if (self.whole_from..SPACE_END).contains(&from.into()) {
             self.cells[at] = from;
             return true;
@@ -181,6 +197,11 @@ impl KeyCopies {
     pub fn copy_all(&mut self, page: &Page<'_, Bytes>) {
         self.whole_from = edit::space_end(page.bytes, page.layout);
         self.bytes[self.whole_from..SPACE_END].copy_from_slice(&page.bytes[self.whole_from..SPACE_END]);
+    }
+
+    /// Makes the `to`-th that of the `from`-th.
+    pub fn copy_within(&mut self, from: usize, to: usize) {
+        (self.lanes[to], self.cells[to]) = (self.lanes[from], self.cells[from]);
     }
 
     /// Puts `from..to` in the opposite order.
@@ -231,8 +252,8 @@ pub(super) fn live_cells(bytes: &PageBytes, layout: &Layout) -> usize {
     let (mut sum, mut previous) = (fences.iter().sum(), 0);
     for number in 0..page.nodes() {
         let node = page.node(number);
-        for slot in 0..node.len() {
-            let at = node.cell(slot);
+        for head in 0..node.frame.heads {
+            let at = node.cell_of(head);
             if at != previous {
                 sum += stored_length(bytes, layout, at);
                 previous = at;
@@ -277,12 +298,8 @@ impl<'o> Mover<'o> {
         let layout = self.layout;
         let nodes = if layout.kind.is_prefix() { bytes[at::NODES] as usize } else { 0 };
         for node in 0..nodes {
-            let stored = bytes[layout.root_counts() + node];
-            let start = layout.node_start(bytes[layout.root_lines() + node]);
-            let cells = if stored & RUN == 0 { layout.entries_of(stored) } else { 1 };
-            for slot in 0..cells {
-                self.move_cell(bytes, layout.offsets(start, stored, slot).more + layout.cell_at());
-            }
+            let frame = Frame::of(bytes, layout, node);
+            (0..frame.heads).for_each(|head| self.move_cell(bytes, frame.cell_at(head)));
         }
     }
 }
@@ -300,7 +317,8 @@ impl<'a> Page<'a, Bytes> {
         let (behind, before) = (Some(self.settle(place)), self.previous(place));
         let beside = if behind == Some(place) { [behind, before] } else { [before, behind] };
         beside.into_iter().flatten().filter(|at| self.entry(*at).is_some()).find_map(|at| {
-            let (found, cell_at) = self.node(at.node as usize).head(at.slot as usize);
+            let node = self.node(at.node as usize);
+            let (found, cell_at) = (node.lane(at.slot as usize), node.cell(at.slot as usize));
             let same = found == lane && cell(self.bytes, self.layout, cell_at) == (suffix, payload);
             (same && cell_at != 0).then_some(cell_at)
         })
@@ -325,15 +343,6 @@ fn lane_at(normal: &[u8], skip: usize, filler: u8) -> u64 {
     let mut head = [filler; HEAD];
     head[..behind.len()].copy_from_slice(behind);
     u64::from_be_bytes(head)
-}
-
-/// How a place is ordered against the entry in a slot of a node, where their lanes are the same, if that had this TID.
-#[inline]
-fn compare_behind_lane(key: BytesKey<'_>, node: &Node<'_, Bytes>, slot: usize, tid: Tid) -> Ordering {
-    let page = &node.page;
-    let (suffix, payload) = cell(page.bytes, page.layout, node.cell(slot));
-    let skip = read_u16(page.bytes, bytes_at::PREFIX) as usize + HEAD;
-    key.compare_suffix(skip, suffix, payload, tid)
 }
 
 /// How long the shortest key is that is behind one entry and not behind the next: normal bytes, or all of both parts.
@@ -380,6 +389,13 @@ fn set_separator(
                 fence.keep(&first.key, value, Tid::MIN);
             }
         }
+    }
+}
+
+/// Becomes the fence before an entry that is not the first.
+fn set_separator_at(fence: &mut OwnedKey, entries: &Joined<'_, Bytes>, at: usize, order: Option<BytesOrder<'_>>) {
+    if let Some((last, first)) = entries.around(at) {
+        set_separator(fence, &last, &first, entries.page().level(), order);
     }
 }
 
@@ -558,19 +574,18 @@ impl PageKeys for Bytes {
     }
 
     #[inline]
-    fn compare_tied(key: BytesKey<'_>, node: &Node<'_, Bytes>, slot: usize) -> Ordering {
-        compare_behind_lane(key, node, slot, node.tid(slot))
-    }
-
-    fn compare_head(key: BytesKey<'_>, run: &Node<'_, Bytes>) -> Ordering {
-        compare_behind_lane(key, run, 0, key.tid)
+    fn compare_head(key: BytesKey<'_>, node: &Node<'_, Bytes>, head: usize) -> Ordering {
+        let page = &node.page;
+        let (suffix, payload) = cell(page.bytes, page.layout, node.cell_of(head));
+        let skip = read_u16(page.bytes, bytes_at::PREFIX) as usize + HEAD;
+        key.compare_suffix(skip, suffix, payload, key.tid)
     }
 
     #[inline]
-    fn stored<'a>(node: &Node<'a, Bytes>, slot: usize) -> Stored<'a> {
+    fn stored<'a>(node: &Node<'a, Bytes>, head: usize) -> Stored<'a> {
         let page = &node.page;
-        let (suffix, payload) = cell(page.bytes, page.layout, node.cell(slot));
-        Stored { prefix: page.prefix(), head: node.lane(slot), suffix, payload }
+        let (suffix, payload) = cell(page.bytes, page.layout, node.cell_of(head));
+        Stored { prefix: page.prefix(), head: node.lane_of(head), suffix, payload }
     }
 
     fn parts<'e>(page: &Page<'_, Bytes>, place: Position, entry: &Entry<'e, Bytes>) -> (u64, Cell<'e>) {
@@ -619,7 +634,7 @@ impl PageKeys for Bytes {
         verify::ensure(live_cells(page.bytes, page.layout) <= cells, "page's cells would not fit a repack")?;
         for number in 0..page.nodes() {
             let node = page.node(number);
-            let sound = (0..node.len()).all(|slot| page.has_cell(node.cell(slot)));
+            let sound = (0..node.frame.heads).all(|head| page.has_cell(node.cell_of(head)));
             verify::ensure(sound, "entry's cell lies where no cell can be")?;
         }
         Ok(())
@@ -639,10 +654,9 @@ impl PageSplits for Bytes {
     ) -> usize {
         let page = entries.page();
         let (layout, level) = (page.layout, page.level());
-        // Before each entry: the cells of those before it, as large as they are under the page's own prefix, and the
-        // bytes of nodes. And what each would take more that shares a cell.
+        // Before each entry: the cells of those before it, as large as they are under the page's own prefix. And what
+        // each would take more that shares a cell.
         let mut cells = [0usize; MAX_PAGE_ENTRIES + 2];
-        let mut slots = [0usize; MAX_PAGE_ENTRIES + 2];
         let mut saved = [0usize; MAX_PAGE_ENTRIES + 1];
         let mut repeated = [false; MAX_PAGE_ENTRIES + 1];
         let total = entries.len().min(MAX_PAGE_ENTRIES + 1);
@@ -653,18 +667,27 @@ impl PageSplits for Bytes {
             saved[index] = measure.own(&entry) - cell;
             cells[index + 1] = cells[index] + cell;
         }
-        let packed = Arrangement::of(layout, &repeated[..total]);
-        for (index, size) in packed.iter().flat_map(|packed| packed.sizes(layout)).enumerate() {
-            slots[index + 1] = slots[index] + size;
-        }
-        let weight = |index: usize| cells[index] + slots[index];
+        let slot = arrange::used(page.bytes, layout).div_ceil(page.entries().max(1));
+        let weight = |index: usize| cells[index] + index * slot;
         let wanted = weight(total) * aim.left / 100;
         let middle = (1..total).find(|&index| weight(index) >= wanted).unwrap_or(total - 1).clamp(1, total - 1);
         let fences = [page.low(), page.high()].map(|f| layout.cell_size(f.key.normal_length(), f.key.payload.len()));
+        // Under another prefix lanes may differ in more bytes.
+        let holds = |range: Range<usize>, cells: usize| {
+            let most = layout.most_nodes(cells);
+            range.len() * WIDEST <= most * (layout.node_room() - WIDEST) || {
+                let items = entries.iter().skip(range.start).take(range.len()).zip(&repeated[range.clone()]);
+                let mut lane = 0;
+                let wide = items.map(|(entry, repeats)| {
+                    lane += if *repeats { 0 } else { 1 << 56 };
+                    Item { lane, tid: entry.tid, child: entry.child, cell: 0 }
+                });
+                Arrangement::packed(layout, wide, layout.node_room(), most).is_some()
+            }
+        };
         let fits = |index: usize, separator: usize| {
-            let half = |from: usize, to: usize, cells: usize| layout.holds(&repeated[from..to], cells + separator + 4);
-            half(0, index, cells[index] + fences[0])
-                && half(index, total, cells[total] - cells[index] + saved[index] + fences[1])
+            holds(0..index, cells[index] + fences[0] + separator + 4)
+                && holds(index..total, cells[total] - cells[index] + saved[index] + fences[1] + separator + 4)
         };
         // The place with the shortest fence, of those at which both halves fit.
         let shortest = |reach: usize| {
@@ -690,15 +713,28 @@ impl PageSplits for Bytes {
         };
         let near = shortest((total / 16).max(1));
         let changes = split::outward(middle, split::reach_of_changes(level, total), total).filter(|&at| !repeated[at]);
-        let keep = near
-            .filter(|&index| !repeated[index])
+        let keep = aim
+            .exactly
+            .filter(sound)
+            .or(near.filter(|&index| !repeated[index]))
             .or_else(|| changes.chain(aim.parting).find(sound))
             .or(near)
-            .or_else(|| shortest(total))
-            .unwrap_or(middle);
-        if let Some((last, first)) = entries.around(keep) {
-            set_separator(fence, &last, &first, level, order);
-        }
+            .or_else(|| shortest(total));
+        // Lanes seldom differ in all bytes.
+        let keep = keep.or_else(|| {
+            split::outward(middle, total, total).find(|&index| {
+                set_separator_at(fence, entries, index, order);
+                let middle = Bytes::fence_of(fence);
+                let holds = |fences: [BytesFence<'_>; 2], range: Range<usize>| {
+                    let of_half = entries.iter().skip(range.start).take(range.len());
+                    let under = Under::new(layout, fences, of_half.clone());
+                    Arrangement::filled(layout, under.items(of_half), 100, under.cells).is_some()
+                };
+                holds([page.low(), middle], 0..index) && holds([middle, page.high()], index..total)
+            })
+        });
+        let keep = keep.unwrap_or(middle);
+        set_separator_at(fence, entries, keep, order);
         keep
     }
 
@@ -710,16 +746,10 @@ impl PageSplits for Bytes {
     ) -> Option<PageBytes> {
         let layout = *geometry.layout(links.level);
         let (low, high) = (links.low, links.high);
-        let prefix = low.key.common(&high.key).min(low.key.normal_length());
-        let fences = [low, high].map(|f| layout.cell_size(f.key.normal_length(), f.key.payload.len()));
-        let (mut measure, mut cells) = (Measure::new(&layout, prefix), fences.iter().sum::<usize>());
-        let repeats = entries.clone().take(total).map(|entry| {
-            let (repeats, cell) = measure.next(&entry);
-            cells += cell;
-            repeats
-        });
-        let packed = Arrangement::packed(&layout, repeats)?.beside(&layout, cells)?;
-        let arrangement = if links.is_spread() { packed.spread(&layout, cells, 0) } else { packed };
+        let under = Under::new(&layout, [low, high], entries.clone().take(total));
+        let prefix = under.prefix;
+        let items = under.items(entries.clone().take(total));
+        let arrangement = Arrangement::filled(&layout, items.clone(), links.fill(), under.cells)?;
 
         let mut bytes = edit::new_page(geometry, links);
         let mut scratch = [0; MOST_PARTS];
@@ -730,24 +760,17 @@ impl PageSplits for Bytes {
             write_u16(&mut bytes, at, cell);
             fence.tid.write(&mut bytes, at + CELL);
         }
-        let mut entries = entries;
-        let mut previous: Option<(Stored<'a>, u16)> = None;
-        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, offsets| {
-            let Some(entry) = entries.next() else { return };
-            let mut head = [0; HEAD];
-            entry.key.copy_from(prefix, &mut head);
-            u64::from_be_bytes(head).write(bytes, offsets.lane);
-            let cell = match previous {
-                Some((key, cell)) if key.is_same(&entry.key) => cell,
-                _ => {
-                    let length = entry.key.normal_length().saturating_sub(prefix + HEAD).min(MOST_PARTS);
-                    entry.key.copy_from(prefix + HEAD, &mut scratch[..length]);
-                    put_cell(bytes, &layout, FIRST_LINE * LINE, &scratch[..length], entry.key.payload).unwrap_or(0)
-                }
-            };
-            previous = Some((entry.key, cell));
-            edit::write_pointer(bytes, &layout, offsets, entry.tid, entry.child, cell);
-        });
+        let mut last = 0;
+        for (entry, &cell) in entries.take(total).zip(&under.cells_at) {
+            if cell != last && cell != 0 {
+                let length = entry.key.normal_length().saturating_sub(prefix + HEAD).min(MOST_PARTS);
+                entry.key.copy_from(prefix + HEAD, &mut scratch[..length]);
+                let put = put_cell(&mut bytes, &layout, FIRST_LINE * LINE, &scratch[..length], entry.key.payload)?;
+                debug_assert_eq!(put, cell, "a cell's place");
+            }
+            last = cell;
+        }
+        arrange::lay_out(&mut bytes, &layout, arrangement.counts(), items);
         Some(bytes)
     }
 
@@ -762,7 +785,13 @@ impl PageSplits for Bytes {
     }
 
     /// As in [`right_half`](PageSplits::right_half).
-    fn halve(_keep: usize, _right: Block, _high: BytesFence<'_>) -> Option<Edit<'static>> {
+    fn halve<'e>(
+        _page: &Page<'_, Bytes>,
+        _keep: usize,
+        _right: Block,
+        _high: BytesFence<'_>,
+        _arrangement: &'e mut Arrangement,
+    ) -> Option<Edit<'e>> {
         None
     }
 
@@ -773,7 +802,14 @@ impl PageSplits for Bytes {
         left: Block,
         image: &'e mut PageBytes,
     ) -> Option<Edit<'e>> {
-        let links = Links { level: page.level(), left, right: page.right(), low, high: page.high() };
+        let links = Links {
+            level: page.level(),
+            left,
+            right: page.right(),
+            low,
+            high: page.high(),
+            fill: Links::<Bytes>::HALF,
+        };
         *image = Bytes::build(geometry, &links, page.entries(), page.iter())?;
         image[at::FLAGS] = page.bytes[at::FLAGS];
         Some(Edit::Image(image))
@@ -786,6 +822,52 @@ impl Page<'_, Bytes> {
         at == 0 || at >= upper && checked_cell(self.bytes, self.layout, at).is_some()
     }
 }
+
+/// What entries have outside their nodes in a page between two fences.
+struct Under {
+    /// Bytes that all keys of the page begin with.
+    prefix: usize,
+    /// Where each entry's cell will begin: those of the fences come first.
+    cells_at: [u16; MAX_PAGE_ENTRIES],
+    /// Bytes of all cells.
+    cells: usize,
+}
+
+impl Under {
+    fn new<'a>(
+        layout: &Layout,
+        [low, high]: [BytesFence<'_>; 2],
+        entries: impl Iterator<Item = Entry<'a, Bytes>>,
+    ) -> Self {
+        let prefix = low.key.common(&high.key).min(low.key.normal_length());
+        let fences = [low, high].map(|f| layout.cell_size(f.key.normal_length(), f.key.payload.len()));
+        let mut under = Under { prefix, cells_at: [0; MAX_PAGE_ENTRIES], cells: fences.iter().sum() };
+        let (mut measure, mut last) = (Measure::new(layout, prefix), 0);
+        for (at, entry) in under.cells_at.iter_mut().zip(entries) {
+            let (repeats, cell) = measure.next(&entry);
+            under.cells += cell;
+            last = match (repeats, cell) {
+                (true, _) => last,
+                (false, 0) => 0,
+                (false, _) => SPACE_END.saturating_sub(under.cells) as u16,
+            };
+            *at = last;
+        }
+        under
+    }
+
+    /// The entries as their nodes have them.
+    fn items<'a>(&self, entries: impl Iterator<Item = Entry<'a, Bytes>> + Clone) -> impl Iterator<Item = Item> + Clone {
+        entries.zip(&self.cells_at).map(|(entry, &cell)| {
+            let mut head = [0; HEAD];
+            entry.key.copy_from(self.prefix, &mut head);
+            Item { lane: u64::from_be_bytes(head).into(), tid: entry.tid, child: entry.child, cell }
+        })
+    }
+}
+
+/// Bytes that an entry takes in its node at most.
+const WIDEST: usize = HEAD + CELL + Tid::SIZE + size_of::<Block>();
 
 /// Says what cells entries take under a prefix.
 #[derive(Clone, Copy)]

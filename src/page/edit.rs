@@ -1,8 +1,10 @@
 //! What can be done to a page. Every method notes the bytes it writes, never compares keys, and reads nothing but the
 //! page and its arguments (I7).
 
-use super::arrange::{self, EntryOffsets, Thrift};
+use super::arrange;
+use super::frame::{Frame, Item, Items, Place, Span, separator, write_node};
 use super::*;
+use arrayvec::ArrayVec;
 
 /// A page being changed. The caller holds its exclusive lock.
 pub struct PageMut<'a> {
@@ -24,6 +26,13 @@ pub struct Links<'f, K: Keys> {
     pub low: K::Fence<'f>,
     /// Exclusive.
     pub high: K::Fence<'f>,
+    /// How full the in-page nodes of a new leaf are to be, in percent, if that leaves it enough nodes.
+    pub fill: usize,
+}
+
+impl<K: Keys> Links<'_, K> {
+    /// The fill of a page half that was full: so there are as many free slots as there can be.
+    pub const HALF: usize = arrange::HALF_FILL;
 }
 
 impl Cell<'_> {
@@ -43,6 +52,11 @@ impl<K: KeySpace> Links<'_, K> {
     pub(super) fn is_spread(&self) -> bool {
         self.level == 0 && is_link(self.right)
     }
+
+    /// How full the in-page nodes are to be, in percent.
+    pub(super) fn fill(&self) -> usize {
+        if self.is_spread() { self.fill } else { 100 }
+    }
 }
 
 /// A page without entries, and without fences.
@@ -56,24 +70,6 @@ pub(super) fn new_page<K: KeySpace>(geometry: &Geometry, links: &Links<'_, K>) -
     write_u16(&mut bytes, at::PD_UPPER, SPACE_END as u16);
     write_special(&mut bytes, geometry.build_id);
     bytes
-}
-
-/// Writes an entry's pointer.
-pub(super) fn write_pointer(
-    bytes: &mut PageBytes,
-    layout: &Layout,
-    offsets: EntryOffsets,
-    tid: Tid,
-    child: Block,
-    cell: u16,
-) {
-    tid.write(bytes, offsets.tid);
-    if layout.has_child() {
-        write_u32(bytes, offsets.more, child);
-    }
-    if layout.kind.is_prefix() {
-        write_u16(bytes, offsets.more + layout.cell_at(), cell);
-    }
 }
 
 /// Where the bytes end that in-page nodes and new cells may take.
@@ -159,37 +155,17 @@ impl<'a> PageMut<'a> {
         (self.bytes[at::LINES] as usize).clamp(self.layout.first_node_line(), END_LINE)
     }
 
+    fn frame(&self, node: usize) -> Frame {
+        Frame::of(self.bytes, &self.layout, node)
+    }
+
     fn count(&self, node: usize) -> usize {
-        self.layout.entries_of(self.stored_count(node))
+        self.frame(node).count
     }
 
-    fn stored_count(&self, node: usize) -> u8 {
-        self.bytes[self.layout.root_counts() + node]
-    }
-
-    fn is_run(&self, node: usize) -> bool {
-        self.stored_count(node) & RUN != 0
-    }
-
-    /// The two arrays of a node.
-    fn arrays(&self, node: usize) -> [(usize, usize); 2] {
-        self.layout.arrays(self.start(node), self.stored_count(node))
-    }
-
-    fn start(&self, node: usize) -> usize {
-        self.layout.node_start(self.bytes[self.layout.root_lines() + node])
-    }
-
-    /// The lane stored at a byte, as many bits as it has.
-    fn lane(&self, at: usize) -> u128 {
-        let mut lane = [0; 16];
-        lane[..self.layout.lane].copy_from_slice(&self.bytes[at..at + self.layout.lane]);
-        u128::from_le_bytes(lane)
-    }
-
-    /// What the entries of a run have in common.
-    fn head(&self, node: usize) -> &[u8] {
-        &self.bytes[self.start(node)..][..self.layout.head()]
+    /// The entries of a node.
+    fn items(&self, node: usize) -> Items {
+        arrange::node_items(self.bytes, &self.layout, node, 0).collect()
     }
 
     fn write(&mut self, at: usize, bytes: &[u8]) {
@@ -201,38 +177,19 @@ impl<'a> PageMut<'a> {
         self.write(at, &[value]);
     }
 
-    /// Of known lengths, which are copied faster.
-    fn write_lane(&mut self, at: usize, lane: u128) {
-        match self.layout.lane {
-            4 => self.write(at, &(lane as u32).to_le_bytes()),
-            8 => self.write(at, &(lane as u64).to_le_bytes()),
-            _ => self.write(at, &lane.to_le_bytes()),
-        }
-    }
-
-    /// Sets how many entries a node has; slots that it gives up become zero, so that damage to them shows. A run
-    /// without entries is one no more.
-    fn set_count(&mut self, node: usize, count: usize) {
-        let (before, flag) = (self.count(node), self.stored_count(node) & RUN);
-        for (array, size) in self.arrays(node) {
-            if count < before {
-                self.clear(array + count * size, (before - count) * size);
-            }
-        }
-        if flag != 0 && count == 0 {
-            self.clear(self.start(node), self.layout.head());
-        }
-        self.store_count(node, count);
-    }
-
-    fn store_count(&mut self, node: usize, count: usize) {
-        let flag = self.stored_count(node) & RUN;
-        self.set_byte(self.layout.root_counts() + node, if count == 0 { 0 } else { count as u8 | flag });
-    }
-
     fn clear(&mut self, at: usize, length: usize) {
         self.bytes[at..at + length].fill(0);
         self.ranges.add(at, length);
+    }
+
+    /// Makes a node one of these entries, for which it has room.
+    fn write_node(&mut self, node: usize, items: &[Item]) {
+        write_node(self.bytes, &self.layout, node, items);
+        let start = self.frame(node).start;
+        self.ranges.add(start, self.layout.node_size());
+        for (array, size) in self.layout.root_arrays() {
+            self.ranges.add(array + node * size, size);
+        }
     }
 
     /// Sets how many lines are used. Those behind them become zero; that is not logged, for redo zeroes what is unused.
@@ -244,91 +201,79 @@ impl<'a> PageMut<'a> {
         self.bytes[lines * LINE..end].fill(0);
     }
 
-    /// Moves the entries from slot `from` to slot `to` within the arrays of a node, `count` of them.
-    fn shift(&mut self, node: usize, from: usize, to: usize, count: usize) {
-        for (array, size) in self.arrays(node) {
-            self.bytes.copy_within(array + from * size..array + (from + count) * size, array + to * size);
-            self.ranges.add(array + to * size, count * size);
-        }
-    }
-
-    /// Copies entries between two nodes of a kind.
-    fn copy_entries(&mut self, (from, from_slot): (usize, usize), (to, to_slot): (usize, usize), count: usize) {
-        for ((from, size), (to, _)) in self.arrays(from).into_iter().zip(self.arrays(to)) {
-            let source = from + from_slot * size;
-            let target = to + to_slot * size;
-            self.bytes.copy_within(source..source + count * size, target);
-            self.ranges.add(target, count * size);
-        }
-    }
-
     /// Makes room for (or, with `to < from`, closes) an entry in each of the in-page root's arrays.
     fn shift_root(&mut self, from: usize, to: usize, count: usize) {
-        let layout = self.layout;
-        for (array, size) in [(layout.root_lanes(), layout.lane), (layout.root_lines(), 1), (layout.root_counts(), 1)] {
+        for (array, size) in self.layout.root_arrays() {
             self.bytes.copy_within(array + from * size..array + (from + count) * size, array + to * size);
             self.ranges.add(array + to * size, count * size);
         }
     }
 
     /// Adds an empty node at place `node` of the in-page root, on lines not used before.
-    fn add_node(&mut self, node: usize, separator: u128) {
+    fn add_node(&mut self, node: usize) {
         let (nodes, line) = (self.nodes(), self.lines());
         self.shift_root(node, node + 1, nodes - node);
-        self.write_lane(self.layout.root_lanes() + node * self.layout.lane, separator);
+        for (array, size) in self.layout.root_arrays() {
+            self.clear(array + node * size, size);
+        }
         self.set_byte(self.layout.root_lines() + node, line as u8);
-        self.set_byte(self.layout.root_counts() + node, 0);
         self.clear(line * LINE, self.layout.x * LINE);
         self.set_byte(at::NODES, nodes as u8 + 1);
         self.set_lines(line + self.layout.x);
     }
 
-    /// Takes an empty node out of the in-page root. Its lines are used again after the next repack, or when the page is
-    /// empty.
+    /// Takes a node out of the in-page root. Its lines, which become zero, are used again after the next repack, or when
+    /// the page is empty.
     fn drop_node(&mut self, node: usize) {
+        self.write_node(node, &[]);
         let last = self.nodes() - 1;
-        let layout = self.layout;
         self.shift_root(node + 1, node, last - node);
-        self.clear(layout.root_lanes() + last * layout.lane, layout.lane);
-        self.clear(layout.root_lines() + last, 1);
-        self.clear(layout.root_counts() + last, 1);
+        for (array, size) in self.layout.root_arrays() {
+            self.clear(array + last * size, size);
+        }
         self.set_byte(at::NODES, last as u8);
         if last == 0 {
-            self.set_lines(layout.first_node_line());
+            self.set_lines(self.layout.first_node_line());
         }
     }
 
-    /// Puts an entry at `place`, which has a free slot (or is the first place of an empty page).
+    /// Puts an entry at `place`, where there is room (or it is the first place of an empty page). A node whose frame it
+    /// does not fit gets another.
     pub fn insert(&mut self, place: Position, lane: u128, tid: Tid, child: Block, cell: Cell<'_>) {
         let (node, slot) = (place.node as usize, place.slot as usize);
         if self.nodes() == 0 {
             // On a sound page no lines are used; on a damaged one the node must still have room.
             self.set_lines(self.layout.first_node_line());
-            self.add_node(0, lane);
+            self.add_node(0);
         }
         let cell = match cell {
             Cell::None => 0,
             Cell::Shared(at) => at,
             Cell::New { suffix, payload } => self.add_cell(suffix, payload),
         };
-        let count = self.count(node);
-        if slot < count {
-            self.shift(node, slot, slot + 1, count - slot);
+        let item = Item { lane, tid, child, cell };
+        let (frame, base) = (self.frame(node), separator(self.bytes, &self.layout, node));
+        let Some(found) = frame.place_for(self.bytes, &self.layout, base, slot, &item) else {
+            return self.rewrite_with(node, slot, item);
+        };
+        let written = frame.put(self.bytes, base, slot, &item, found);
+        written.into_iter().for_each(|range| self.ranges.add(range.start, range.len()));
+        self.set_byte(self.layout.root_counts() + node, frame.count as u8 + 1);
+        if frame.is_grouped && matches!(found, Place::NewHead(_)) {
+            let heads = self.layout.root_heads() + node;
+            self.set_byte(heads, self.bytes[heads] + 1);
+            frame.write_check(self.bytes, &self.layout, node);
+            self.ranges.add(frame.start, NODE_HEADER);
         }
-        let offsets = self.layout.offsets(self.start(node), self.stored_count(node), slot);
-        if self.is_run(node) {
-            // All but the TID is there.
-            tid.write(self.bytes, offsets.tid);
-            self.ranges.add(offsets.tid, Tid::SIZE);
-        } else {
-            self.write_lane(offsets.lane, lane);
-            write_pointer(self.bytes, &self.layout, offsets, tid, child, cell);
-            self.ranges.add(offsets.tid, self.layout.pointer);
-        }
-        self.store_count(node, count + 1);
-        if slot == 0 && node > 0 && lane < self.lane(self.separator_at(node)) {
-            self.copy_separator(node);
-        }
+    }
+
+    /// Puts an entry in a slot of a node, which gets another frame.
+    // Not inlined: entries lie in its frame, and most insertions do without.
+    #[inline(never)]
+    fn rewrite_with(&mut self, node: usize, slot: usize, item: Item) {
+        let mut items = self.items(node);
+        items.insert(slot.min(items.len()), item);
+        self.write_node(node, &items);
     }
 
     /// Leaves so many bytes below the cells unused.
@@ -348,129 +293,68 @@ impl<'a> PageMut<'a> {
         at
     }
 
-    /// Splits an in-page node: the first `keep` entries stay, the rest go to a new node right of it, under `separator`.
-    pub fn split_node(&mut self, node: u8, keep: u8, separator: u128) {
+    /// Splits an in-page node: the first `keep` entries stay, the rest go to a new node right of it. If there are none
+    /// for one of the two, one will be put there next.
+    #[inline(never)]
+    pub fn split_node(&mut self, node: u8, keep: u8) {
         let (node, keep) = (node as usize, keep as usize);
-        let moved = self.count(node) - keep;
-        self.add_node(node + 1, separator);
-        if self.is_run(node) && moved > 0 {
-            self.set_byte(self.layout.root_counts() + node + 1, RUN);
-            let (from, to, head) = (self.start(node), self.start(node + 1), self.layout.head());
-            self.bytes.copy_within(from..from + head, to);
-            self.ranges.add(to, head);
-        }
-        self.copy_entries((node, keep), (node + 1, 0), moved);
-        self.set_count(node, keep);
-        self.set_count(node + 1, moved);
+        let items = self.items(node);
+        self.add_node(node + 1);
+        self.write_node(node, &items[..keep]);
+        self.write_node(node + 1, &items[keep..]);
     }
 
-    /// Evens out node `left` and its right neighbour; the left one gets the odd entry.
-    pub fn balance(&mut self, left: u8) {
-        let left = left as usize;
-        let (a, b) = (self.count(left), self.count(left + 1));
-        let keep = (a + b).div_ceil(2);
-        if a > keep {
-            self.shift(left + 1, 0, a - keep, b);
-            self.copy_entries((left, keep), (left + 1, 0), a - keep);
-        } else {
-            self.copy_entries((left + 1, 0), (left, a), keep - a);
-            self.shift(left + 1, keep - a, 0, a + b - keep);
-        }
-        self.set_count(left, keep);
-        self.set_count(left + 1, a + b - keep);
-        self.copy_separator(left + 1);
+    /// Gives node `left` the first `keep` of its and its right neighbour's entries, and that one the others.
+    #[inline(never)]
+    pub fn balance(&mut self, left: u8, keep: u8) {
+        let (left, keep) = (left as usize, keep as usize);
+        let items = self.pair(left);
+        self.write_node(left, &items[..keep]);
+        self.write_node(left + 1, &items[keep..]);
     }
 
-    /// Makes a run of a node whose entries differ in their TIDs alone.
+    /// The entries of a node and its right neighbour.
+    fn pair(&self, left: usize) -> ArrayVec<Item, { 2 * MAX_NODE_ENTRIES }> {
+        [left, left + 1].into_iter().flat_map(|node| arrange::node_items(self.bytes, &self.layout, node, 0)).collect()
+    }
+
+    /// Distributes the entries anew, so many to each node, and closes the gaps between cells.
     // Not inlined: a whole page lies in its frame, and nearly all edits do without.
     #[inline(never)]
-    pub fn compact(&mut self, node: u8) {
-        let node = node as usize;
-        let (old, start, stored) = (*self.bytes, self.start(node), self.stored_count(node));
-        // A damaged count may be more than a node has room for, but not more than a run has.
-        let count = self.count(node);
-        self.clear(start, self.layout.node_size());
-        self.set_byte(self.layout.root_counts() + node, count as u8 | RUN);
-        for slot in 0..count {
-            let [from, to] = [stored, RUN].map(|stored| self.layout.offsets(start, stored, slot));
-            self.layout.copy_entry(&old, from, self.bytes, to);
-        }
-    }
-
-    /// Where the separator of a node is.
-    fn separator_at(&self, node: usize) -> usize {
-        self.layout.root_lanes() + node * self.layout.lane
-    }
-
-    /// Makes the separator of a node the lane of its first entry.
-    fn copy_separator(&mut self, node: usize) {
-        let (start, separator) = (self.start(node), self.separator_at(node));
-        self.bytes.copy_within(start..start + self.layout.lane, separator);
-        self.ranges.add(separator, self.layout.lane);
-    }
-
-    /// Distributes the entries anew, as runs and spread over the nodes that there is room for, and closes the gaps
-    /// between cells: so that there is room for another of so many bytes.
-    // Not inlined, as `compact`.
-    #[inline(never)]
-    pub fn repack(&mut self, cell: u16) {
+    pub fn repack(&mut self, counts: &[u8]) {
         let (old, layout) = (*self.bytes, self.layout);
-        // The change was planned, so it is possible unless it is applied to another page.
-        let Some(arrangement) = arrange::repacked(&old, &layout, cell.into(), Thrift::Tight) else { return };
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         let cells = bytes::Mover::new(&old, self.bytes, &layout);
-        arrange::copy_out(self.bytes, &layout, &arrangement, &old, 0);
+        arrange::lay_out(self.bytes, &layout, counts, arrange::items(&old, &layout, 0));
         cells.take_along(self.bytes);
         self.ranges.add_whole_page();
     }
 
-    /// Keeps the first entries, distributed as a new page's would be, and takes another right sibling and high fence.
-    // Not inlined, as `compact`.
+    /// Keeps the first entries, so many in each node, and takes another right sibling and high fence.
+    // Not inlined, as `repack`.
     #[inline(never)]
-    pub fn halve(&mut self, keep: u16, right: Block, high: Key<u128>) {
+    pub fn halve(&mut self, counts: &[u8], right: Block, high: Key<u128>) {
         let (old, layout) = (*self.bytes, self.layout);
-        let Some(arrangement) = arrange::part(&old, &layout, 0..keep.into(), old[at::LEVEL] == 0) else { return };
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         write_u32(self.bytes, at::RIGHT, right);
         self.bytes[at::HIGH..FIRST_LINE * LINE].fill(0);
         write_fence(self.bytes, at::HIGH, high);
-        arrange::copy_out(self.bytes, &layout, &arrangement, &old, 0);
+        arrange::lay_out(self.bytes, &layout, counts, arrange::items(&old, &layout, 0));
         self.ranges.add_whole_page();
     }
 
     /// Removes the entries of a node whose bits are set in `mask`.
-    pub fn remove(&mut self, node: u8, mask: u64) {
+    pub fn remove(&mut self, node: u8, mask: u128) {
         let node = node as usize;
-        let (count, mut kept) = (self.count(node), 0);
-        for slot in 0..count {
-            if mask >> slot & 1 == 0 {
-                if kept < slot {
-                    self.move_entry(node, slot, kept);
-                }
-                kept += 1;
-            }
+        let stays = |slot: &usize| mask >> slot & 1 == 0;
+        let kept: Items =
+            self.items(node).into_iter().enumerate().filter(|(slot, _)| stays(slot)).map(|(_, item)| item).collect();
+        match kept.is_empty() {
+            true => self.drop_node(node),
+            false if self.fit(&kept) => self.write_node(node, &kept),
+            // The page is damaged: its entries are out of order.
+            false => {}
         }
-        let first = (mask.trailing_zeros() as usize).min(kept);
-        for (array, size) in self.arrays(node) {
-            self.ranges.add(array + first * size, (kept - first) * size);
-        }
-        self.set_count(node, kept);
-        if kept == 0 {
-            self.drop_node(node);
-        }
-    }
-
-    fn move_entry(&mut self, node: usize, from: usize, to: usize) {
-        for (array, size) in self.arrays(node) {
-            self.bytes.copy_within(array + from * size..array + (from + 1) * size, array + to * size);
-        }
-    }
-
-    /// Points an inner entry at another child.
-    pub fn set_child(&mut self, place: Position, child: Block) {
-        let (node, slot) = (place.node as usize, place.slot as usize);
-        let offsets = self.layout.offsets(self.start(node), self.stored_count(node), slot);
-        self.write(offsets.more, &child.to_le_bytes());
     }
 
     /// Sets the left sibling.
@@ -502,15 +386,39 @@ impl<'a> PageMut<'a> {
         self.write(at::LEFT, &time.to_le_bytes());
     }
 
+    /// Whether entries of the node can be removed.
+    pub fn can_remove(&self, node: u8) -> bool {
+        self.has_node(node) && self.fit(&self.items(node.into()))
+    }
+
     /// Whether inserting at `place` is possible.
-    pub fn can_insert(&self, place: Position, lane: u128, cell: Cell<'_>) -> bool {
+    pub fn can_insert(&self, place: Position, lane: u128, tid: Tid, child: Block, cell: Cell<'_>) -> bool {
         let (node, slot) = (place.node as usize, place.slot as usize);
         self.expect_node(node.min(self.layout.nodes - 1));
         let is_first = self.nodes() == 0 && (node, slot) == (0, 0);
         let lines = if is_first { self.layout.first_node_line() + self.layout.x } else { self.lines() };
-        let has_slot = || node < self.nodes() && slot <= self.count(node) && !self.is_full(node);
-        (is_first || has_slot() && (!self.is_run(node) || self.is_in_run(node, lane, cell)))
-            && lines * LINE + cell.size(&self.layout) <= space_end(self.bytes, &self.layout)
+        let has_cell = lines * LINE + cell.size(&self.layout) <= space_end(self.bytes, &self.layout);
+        let item = Item { lane, tid, child, cell: cell.at().unwrap_or(u16::MAX) };
+        has_cell && (is_first || node < self.nodes() && slot <= self.count(node) && self.has_room(node, slot, &item))
+    }
+
+    /// Whether a node has room for an entry, in some frame.
+    fn has_room(&self, node: usize, slot: usize, item: &Item) -> bool {
+        let (frame, base) = (self.frame(node), separator(self.bytes, &self.layout, node));
+        frame.place_for(self.bytes, &self.layout, base, slot, item).is_some() || self.has_room_with(node, slot, item)
+    }
+
+    // Not inlined, as `rewrite_with`.
+    #[inline(never)]
+    fn has_room_with(&self, node: usize, slot: usize, item: &Item) -> bool {
+        let mut items = self.items(node);
+        items.insert(slot.min(items.len()), *item);
+        self.fit(&items)
+    }
+
+    /// Whether a node has room for these entries.
+    fn fit(&self, items: &[Item]) -> bool {
+        Span::of(items).fits(&self.layout, self.layout.node_room())
     }
 
     /// Whether there are so many bytes beside the cells.
@@ -518,59 +426,36 @@ impl<'a> PageMut<'a> {
         self.layout.kind.is_prefix() && self.lines() * LINE + bytes as usize <= space_end(self.bytes, &self.layout)
     }
 
-    /// Whether an entry differs from those of a run in its TID alone.
-    fn is_in_run(&self, node: usize, lane: u128, cell: Cell<'_>) -> bool {
-        let (lane_at, layout) = (self.start(node), &self.layout);
-        let own =
-            if layout.kind.is_prefix() { read_u16(self.bytes, lane_at + layout.lane + layout.cell_at()) } else { 0 };
-        self.lane(lane_at) == lane && cell.at() == Some(own)
-    }
-
     /// Whether the node exists.
     pub fn has_node(&self, node: u8) -> bool {
         (node as usize) < self.nodes()
     }
 
-    /// Whether the entry exists.
-    pub fn has_entry(&self, place: Position) -> bool {
-        self.has_node(place.node) && (place.slot as usize) < self.count(place.node as usize)
+    /// Whether the node and its right neighbour can share their entries so.
+    pub fn can_balance(&self, left: u8, keep: u8) -> bool {
+        let (left, keep) = (left as usize, keep as usize);
+        left + 1 < self.nodes() && {
+            let items = self.pair(left);
+            keep <= items.len() && self.fit(&items[..keep]) && self.fit(&items[keep..])
+        }
     }
 
-    fn is_full(&self, node: usize) -> bool {
-        self.count(node) == self.layout.room_of(self.stored_count(node))
-    }
-
-    /// Whether the node and its right neighbour can share their entries.
-    pub fn can_balance(&self, left: u8) -> bool {
-        let (left, right) = (left as usize, left as usize + 1);
-        let head = |node: usize| self.is_run(node).then(|| self.head(node));
-        right < self.nodes() && head(left) == head(right)
-    }
-
-    /// Whether it is worth it to distribute the entries anew.
-    pub fn can_repack(&self, cell: u16) -> bool {
-        arrange::repacked(self.bytes, &self.layout, cell.into(), Thrift::Tight).is_some()
+    /// Whether the entries can be distributed anew.
+    pub fn can_repack(&self, counts: &[u8]) -> bool {
+        arrange::can_lay_out(self.bytes, &self.layout, counts, true)
     }
 
     /// Whether the page's first entries can be kept without the others.
-    pub fn can_halve(&self, keep: u16) -> bool {
-        let level = self.bytes[at::LEVEL];
-        !self.layout.kind.is_prefix() && arrange::part(self.bytes, &self.layout, 0..keep.into(), level == 0).is_some()
-    }
-
-    /// Whether the node can become a run.
-    pub fn can_compact(&self, node: u8) -> bool {
-        let (bytes, layout) = (&*self.bytes, &self.layout);
-        self.has_node(node) && layout.run > 0 && !self.is_run(node as usize) && {
-            let (start, stored) = (self.start(node as usize), self.stored_count(node as usize));
-            let entry_offsets = (0..self.count(node as usize)).map(|slot| layout.offsets(start, stored, slot));
-            arrange::repeats(entry_offsets.map(|offsets| offsets.head(bytes, layout))).skip(1).all(|repeats| repeats)
-        }
+    pub fn can_halve(&self, counts: &[u8]) -> bool {
+        !self.layout.kind.is_prefix() && arrange::can_lay_out(self.bytes, &self.layout, counts, false)
     }
 
     /// Whether the node has that many entries to keep, and there is room for another node.
     pub fn can_split(&self, node: u8, keep: u8) -> bool {
-        let has_entries = self.has_node(node) && keep as usize <= self.count(node as usize);
+        let items = if self.has_node(node) { self.items(node.into()) } else { Items::new() };
+        let keep = keep as usize;
+        let has_entries =
+            !items.is_empty() && keep <= items.len() && self.fit(&items[..keep]) && self.fit(&items[keep..]);
         let end = space_end(self.bytes, &self.layout);
         has_entries && self.nodes() < self.layout.nodes && (self.lines() + self.layout.x) * LINE <= end
     }

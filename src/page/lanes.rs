@@ -1,6 +1,7 @@
 //! Exact lanes as a key space: a key is its lane, and pages hold it whole.
 
 use super::arrange::Arrangement;
+use super::frame::Item;
 use super::split::{outward, reach_of_changes};
 use super::*;
 
@@ -145,18 +146,13 @@ impl<L: Lane> PageKeys for L {
     }
 
     #[inline(always)]
-    fn compare_tied(key: Key<L>, node: &Node<'_, L>, slot: usize) -> Ordering {
-        key.tid.cmp(&node.tid(slot).position())
-    }
-
-    #[inline(always)]
-    fn compare_head(_key: Key<L>, _run: &Node<'_, L>) -> Ordering {
+    fn compare_head(_key: Key<L>, _node: &Node<'_, L>, _head: usize) -> Ordering {
         Ordering::Equal
     }
 
     #[inline(always)]
-    fn stored<'a>(node: &Node<'a, L>, slot: usize) -> L {
-        node.lane(slot)
+    fn stored<'a>(node: &Node<'a, L>, head: usize) -> L {
+        node.lane_of(head)
     }
 
     fn parts<'e>(_page: &Page<'_, L>, _place: Position, entry: &Entry<'e, L>) -> (L, Cell<'e>) {
@@ -185,13 +181,12 @@ impl<L: Lane> PageKeys for L {
 impl<L: Lane> PageSplits for L {
     /// Where the lane changes, if it does, so that equal keys stay together and a search for a key goes straight to it.
     fn choose_split(entries: &Joined<'_, L>, aim: Aim, (): (), fence: &mut Key<L>) -> usize {
-        let (page, total, repeats) = (entries.page(), entries.len(), entries.repeats());
+        let (page, total) = (entries.page(), entries.len());
         let middle = (total * aim.left / 100).clamp(1, total - 1);
-        // Runs hold more than other nodes: half of the entries may take more than half of the nodes.
-        let fits = |part: &[bool]| page.layout.holds(part, 0);
-        let sound = |keep: &usize| fits(&repeats[..*keep]) && fits(&repeats[*keep..]);
-        let changes = outward(middle, reach_of_changes(page.level(), total), total).filter(|&place| !repeats[place]);
-        let mut places = changes.chain(aim.parting).chain(outward(middle, total, total));
+        let sound = |keep: &usize| entries.can_be_split(*keep);
+        let is_change = |place: &usize| entries.around(*place).is_some_and(|(last, next)| last.key < next.key);
+        let changes = outward(middle, reach_of_changes(page.level(), total), total).filter(is_change);
+        let mut places = aim.exactly.into_iter().chain(changes).chain(aim.parting).chain(outward(middle, total, total));
         let keep = places.find(sound).unwrap_or(middle);
         if let Some((last, next)) = entries.around(keep) {
             *fence = next.fence(page.level(), &last);
@@ -203,31 +198,32 @@ impl<L: Lane> PageSplits for L {
         geometry: &Geometry,
         links: &Links<'_, L>,
         total: usize,
-        mut entries: impl Iterator<Item = Entry<'a, L>> + Clone,
+        entries: impl Iterator<Item = Entry<'a, L>> + Clone,
     ) -> Option<PageBytes> {
         let layout = *geometry.layout(links.level);
-        let lanes = entries.clone().take(total).map(|entry| entry.key);
-        let packed = Arrangement::packed(&layout, repeats(lanes))?.beside(&layout, 0)?;
-        let arrangement = if links.is_spread() { packed.spread(&layout, 0, 0) } else { packed };
+        let items = entries.take(total).map(|entry| item(&entry));
+        let arrangement = Arrangement::filled(&layout, items.clone(), links.fill(), 0)?;
         let mut bytes = fenced(geometry, links);
-        arrange::lay_out(&mut bytes, &layout, &arrangement, |bytes, offsets| {
-            if let Some(entry) = entries.next() {
-                entry.key.write(bytes, offsets.lane);
-                edit::write_pointer(bytes, &layout, offsets, entry.tid, entry.child, 0);
-            }
-        });
+        arrange::lay_out(&mut bytes, &layout, arrangement.counts(), items);
         Some(bytes)
     }
 
     fn right_half(page: &Page<'_, L>, geometry: &Geometry, links: &Links<'_, L>, skip: usize) -> Option<PageBytes> {
         let arrangement = arrange::part(page.bytes, page.layout, skip..page.entries(), links.is_spread())?;
         let mut bytes = fenced(geometry, links);
-        arrange::copy_out(&mut bytes, page.layout, &arrangement, page.bytes, skip);
+        arrange::lay_out(&mut bytes, page.layout, arrangement.counts(), arrange::items(page.bytes, page.layout, skip));
         Some(bytes)
     }
 
-    fn halve(keep: usize, right: Block, high: Key<L>) -> Option<Edit<'static>> {
-        Some(Edit::Halve { keep: keep as u16, right, high: high.erase() })
+    fn halve<'e>(
+        page: &Page<'_, L>,
+        keep: usize,
+        right: Block,
+        high: Key<L>,
+        arrangement: &'e mut Arrangement,
+    ) -> Option<Edit<'e>> {
+        *arrangement = arrange::part(page.bytes, page.layout, 0..keep, page.level() == 0)?;
+        Some(Edit::Halve { counts: arrangement.counts(), right, high: high.erase() })
     }
 
     fn lower<'e>(
@@ -239,6 +235,11 @@ impl<L: Lane> PageSplits for L {
     ) -> Option<Edit<'e>> {
         Some(Edit::SetLow(low.erase()))
     }
+}
+
+/// An entry as its node has it.
+pub(super) fn item<L: Lane>(entry: &Entry<'_, L>) -> Item {
+    Item { lane: entry.key.to_u128(), tid: entry.tid, child: entry.child, cell: 0 }
 }
 
 /// A page without entries.

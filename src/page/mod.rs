@@ -9,6 +9,7 @@
 mod arrange;
 mod bytes;
 mod edit;
+mod frame;
 mod lanes;
 mod lines;
 mod meta;
@@ -19,8 +20,8 @@ mod space;
 mod split;
 mod verify;
 
-pub use arrange::Thrift;
-pub(crate) use arrange::{Filling, repeats};
+pub(crate) use arrange::Filling;
+pub use arrange::{Arrangement, Thrift};
 pub use bytes::{Bytes, KeyCopies};
 pub use edit::{Links, PageMut};
 pub(crate) use lines::LineSet;
@@ -74,8 +75,10 @@ pub fn mask(bytes: &mut PageBytes) {
         unused.fill(0);
     }
     if let Some(layout) = Layout::of_page(bytes).filter(|_| bytes[at::LEVEL] == 0) {
-        let unmasked = *bytes;
-        arrange::entry_offsets(&unmasked, &layout).for_each(|offsets| bytes[offsets.tid] &= !Tid::DEAD);
+        for node in 0..(bytes[at::NODES] as usize).min(layout.nodes) {
+            let frame = frame::Frame::of(bytes, &layout, node);
+            (0..frame.count).for_each(|slot| bytes[frame.tid_at(slot)] &= !Tid::DEAD);
+        }
     }
 }
 
@@ -176,45 +179,22 @@ impl<'a, K: KeySpace> Page<'a, K> {
 
     /// How much of what the page has room for is in use, from 0 to 1.
     pub fn fill(&self) -> f64 {
-        let room = |node: usize| self.layout.room_of(self.stored_count(node)).max(1);
-        let nodes: f64 = (0..self.nodes()).map(|node| self.count(node) as f64 / room(node) as f64).sum();
+        let used = arrange::used(self.bytes, self.layout) as f64;
         if !self.layout.kind.is_prefix() {
-            return nodes / self.layout.nodes as f64;
+            return used / (self.layout.nodes * self.layout.node_room()) as f64;
         }
         let cells = bytes::live_cells(self.bytes, self.layout);
-        (nodes * self.layout.node_size() as f64 + cells as f64) / self.layout.space() as f64
+        (used + cells as f64) / self.layout.space() as f64
+    }
+
+    /// In how many in-page nodes entries share what their keys have in common.
+    pub fn grouped_nodes(&self) -> usize {
+        (0..self.nodes()).filter(|&node| frame::Frame::of(self.bytes, self.layout, node).is_grouped).count()
     }
 
     #[inline]
     fn count(&self, node: usize) -> usize {
-        self.layout.entries_of(self.stored_count(node))
-    }
-
-    #[inline]
-    fn stored_count(&self, node: usize) -> u8 {
-        self.bytes[self.layout.root_counts() + node]
-    }
-
-    /// Whether a node is a run.
-    #[inline]
-    fn is_run(&self, node: usize) -> bool {
-        self.stored_count(node) & RUN != 0
-    }
-
-    /// How many nodes are runs.
-    pub fn runs(&self) -> usize {
-        (0..self.nodes()).filter(|&node| self.is_run(node)).count()
-    }
-
-    /// Whether a node has no free slot.
-    fn is_full(&self, node: usize) -> bool {
-        self.count(node) == self.layout.room_of(self.stored_count(node))
-    }
-
-    /// Where a node starts. A line number no node can have stands for the first node's.
-    #[inline]
-    fn node_start(&self, node: usize) -> usize {
-        self.layout.node_start(self.bytes[self.layout.root_lines() + node])
+        frame::Frame::of(self.bytes, self.layout, node).count
     }
 
     /// Whether what the in-page root says of a node can be: where it is, and how many entries it has.
@@ -223,9 +203,9 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let line = u32::from(self.bytes[self.layout.root_lines() + node]);
         // Of 32 bits, for they are divided on the way of every lookup.
         let [first, x, used] = [self.layout.first_node_line(), self.layout.x, self.used_lines()].map(|n| n as u32);
-        let stored = self.stored_count(node);
+        let frame = frame::Frame::of(self.bytes, self.layout, node);
         let is_there = line >= first && (line - first).is_multiple_of(x) && line + x <= used;
-        is_there && (stored & !RUN) as usize == self.layout.entries_of(stored)
+        is_there && frame.count > 0 && frame.is_checked(self.bytes, self.layout, node)
     }
 
     fn separator(&self, node: usize) -> K::Lane {
@@ -252,7 +232,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
             node = self.last_node_from(node, lane, key);
         }
         let found = self.node(node);
-        found.prefetch(self.layout.x);
+        found.prefetch();
         Position { node: node as u8, slot: found.lower_bound(lane, key) as u8 }
     }
 
@@ -263,7 +243,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let (mut low, mut high) = (first, K::Lane::count_less_equal(self.bytes, separators, self.nodes() - 1, lane));
         while low < high {
             let middle = (low + high).div_ceil(2);
-            if self.node(middle).starts_at_or_before(lane, key) {
+            let node = self.node(middle);
+            if !node.is_empty() && node.compare_in(0, lane, key).is_ge() {
                 low = middle;
             } else {
                 high = middle - 1;
@@ -288,12 +269,12 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let mut sound = true;
         if node < nodes {
             let found = self.node(node);
-            let behind = found.lane(slot);
+            let behind = if slot < found.len() { found.lane(slot) } else { K::Lane::MIN };
             sound &= self.has_node(node)
                 && behind >= lane
                 && (node + 1 == nodes || behind <= self.separator(node + 1))
                 && found.is_ended();
-            sound &= slot > 0 || behind > lane || K::compare_tied(key, &found, 0).is_le();
+            sound &= slot > 0 || behind > lane || found.compare_tied(0, 0, key).is_le();
         } else {
             sound &= self.is_ended();
         }
@@ -303,7 +284,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
             let before = left.lane(end);
             sound &= before <= lane && (last == 0 || before >= self.separator(last)) && left.is_ended();
             sound &= self.has_node(last);
-            sound &= before < lane || K::compare_tied(key, &left, end).is_gt();
+            sound &= before < lane || left.compare_tied(end, left.head_of(end), key).is_gt();
         } else if slot > 0 {
             let before = self.node(node).lane(slot - 1);
             sound &= before <= lane && (node == 0 || before >= self.separator(node));
@@ -317,10 +298,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let (mut previous, mut used) = (K::Lane::MIN, LineSet::default());
         let mut nodes = (0..self.nodes()).map(|number| (number, self.node(number)));
         let sound = nodes.all(|(number, node)| {
-            let begins = number == 0 || previous <= self.separator(number) && self.separator(number) <= node.lane(0);
-            let sound = (0..node.len()).all(|slot| {
-                let before = core::mem::replace(&mut previous, node.lane(slot));
-                before <= previous && !node.tid(slot).is_flawed()
+            let begins = number == 0 || previous <= self.separator(number) && self.separator(number) <= node.lane_of(0);
+            let mut sound = !node.is_empty();
+            node.for_each(0..node.len(), |_, head, tid| {
+                let before = core::mem::replace(&mut previous, node.lane_of(head));
+                sound &= before <= previous && !tid.is_flawed();
             });
             let is_apart = self.has_node(number) & used.add(node.lines());
             begins && sound && is_apart && node.is_ended()

@@ -1,27 +1,27 @@
 //! One in-page leaf node, and the entries in it.
 
+use super::frame::{self, Frame};
 use super::*;
+use crate::simd::Simd;
+
+/// Entries that are read faster one by one than by the processor's widest vectors, which it takes a decision to use.
+const FEW: usize = 16;
 
 /// One in-page leaf node being read.
 #[derive(Clone, Copy)]
-pub struct Node<'a, K> {
+pub struct Node<'a, K: Keys> {
     pub(super) page: Page<'a, K>,
-    start: usize,
-    pointer: usize,
-    /// How far pointers are apart.
-    step: usize,
-    count: usize,
-    is_run: bool,
+    pub(super) frame: Frame,
+    /// The node's separator: what lanes are stored as differences from.
+    base: K::Lane,
 }
 
 impl<'a, K: KeySpace> Page<'a, K> {
     /// A node in use.
     #[inline]
     pub fn node(&self, node: usize) -> Node<'a, K> {
-        let start = self.node_start(node);
-        let stored = self.stored_count(node);
-        let [_, (pointer, step)] = self.layout.arrays(start, stored);
-        Node { page: *self, start, pointer, step, count: self.layout.entries_of(stored), is_run: stored & RUN != 0 }
+        let frame = Frame::of(self.bytes, self.layout, node);
+        Node { page: *self, frame, base: self.separator(node) }
     }
 }
 
@@ -51,169 +51,268 @@ impl<L: Lane> Entry<'_, L> {
     }
 }
 
-impl<'a, L: Lane> Node<'a, L> {
-    /// The TIDs of a leaf's entries in some slots, those of them that there are.
-    #[inline(always)]
-    pub fn tids(&self, slots: Range<usize>) -> &'a [[u8; Tid::SIZE]] {
-        self.array(self.pointer, Tid::SIZE, slots).as_chunks().0
-    }
-
-    /// Calls `each` with the lanes of the entries in some slots, those of them that there are, and a value for each.
-    #[inline(always)]
-    pub fn lanes_with<T: Copy>(&self, slots: Range<usize>, values: &[T], mut each: impl FnMut(L, T)) {
-        if self.is_run {
-            let (lane, count) = (self.lane(0), slots.end.min(self.count).saturating_sub(slots.start));
-            return values.iter().take(count).for_each(|value| each(lane, *value));
-        }
-        let lanes = self.array(self.start, L::SIZE, slots).chunks_exact(L::SIZE);
-        lanes.zip(values).for_each(|(lane, value)| each(L::read(lane, 0), *value));
-    }
-
-    /// Some of an array's elements of a size.
-    #[inline(always)]
-    fn array(&self, start: usize, size: usize, slots: Range<usize>) -> &'a [u8] {
-        let (from, to) = (slots.start.min(self.count), slots.end.min(self.count));
-        self.page.bytes.get(start + from * size..start + to * size).unwrap_or_default()
-    }
-}
-
 impl<'a, K: KeySpace> Node<'a, K> {
     /// Asks for all the node's lines at once (paper §3.1): of the policies, `fpbtree-lab thesis-figure5.6` has none
     /// that is better for lookups.
     #[inline(always)]
-    pub(super) fn prefetch(&self, lines: usize) {
-        for line in 0..lines * LINE_WIDTH {
-            simd::prefetch(self.page.bytes.as_ptr().wrapping_add(self.start + line * CACHE_LINE));
+    pub(super) fn prefetch(&self) {
+        for at in (self.frame.start..self.frame.end).step_by(CACHE_LINE) {
+            simd::prefetch(self.page.bytes.as_ptr().wrapping_add(at));
         }
     }
 
     /// Entries in the node.
     #[inline]
     pub fn len(&self) -> usize {
-        self.count
+        self.frame.count
     }
 
     /// Whether the node holds nothing.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.frame.count == 0
     }
 
-    /// The lane of the entry in `slot`.
+    /// The head of the entry in a slot: what entries with equal keys have in common.
+    #[inline]
+    pub fn head_of(&self, slot: usize) -> usize {
+        self.frame.head_of(self.page.bytes, slot)
+    }
+
+    /// The lane of a head.
+    #[inline(always)]
+    pub fn lane_of(&self, head: usize) -> K::Lane {
+        let (bytes, widths) = (self.page.bytes, self.frame.widths);
+        let front = self.frame.front(bytes, head);
+        let back = widths.lane - widths.front();
+        let difference = if back == 0 {
+            K::Lane::from_u64(front)
+        } else {
+            K::Lane::from_parts(front, 8 * back as u32, self.frame.back(bytes, head))
+        };
+        self.base.plus(difference)
+    }
+
+    /// The lane of the entry in a slot.
     #[inline]
     pub fn lane(&self, slot: usize) -> K::Lane {
-        let slot = if self.is_run { 0 } else { slot };
-        K::Lane::read(self.page.bytes, self.start + slot * K::Lane::SIZE)
-    }
-
-    /// All but the TID of the entry in `slot`: its lane, and where its cell begins.
-    pub(super) fn head(&self, slot: usize) -> (K::Lane, u16) {
-        (self.lane(slot), self.cell(slot))
-    }
-
-    /// Whether all entries have this head.
-    pub(super) fn is_all(&self, head: (K::Lane, u16)) -> bool {
-        (0..self.count).all(|slot| self.head(slot) == head)
+        self.lane_of(self.head_of(slot))
     }
 
     /// The TID of the entry in `slot`, flags included.
     #[inline]
     pub fn tid(&self, slot: usize) -> Tid {
-        Tid::read(self.page.bytes, self.tid_at(slot))
+        self.frame.tid(self.page.bytes, slot)
     }
 
-    /// Whether a leaf's node ends where its count says: no row's TID is zero, and that of a slot not in use is.
+    /// Calls `each` with the heads of the entries in some slots, and of how many of them each is.
+    #[inline(always)]
+    pub fn for_each_head(&self, slots: Range<usize>, mut each: impl FnMut(usize, usize)) {
+        let (mut slot, end) = (slots.start, slots.end.min(self.frame.count));
+        if !self.frame.is_grouped {
+            return (slot..end).for_each(|slot| each(slot, 1));
+        }
+        let mut head = if slot < end { self.head_of(slot) } else { 0 };
+        while slot < end {
+            let is_last = head + 1 == self.frame.heads;
+            let next = if is_last { end } else { self.frame.slots_of(self.page.bytes, head).end.clamp(slot, end) };
+            each(head, next - slot);
+            (slot, head) = (next, if is_last { head } else { head + 1 });
+        }
+    }
+
+    /// Calls `each` with the slot, the head and the TID of the entries in some slots, those of them that there are.
+    #[inline(always)]
+    pub fn for_each(&self, slots: Range<usize>, mut each: impl FnMut(usize, usize, Tid)) {
+        let (bytes, mut slot) = (self.page.bytes, slots.start);
+        let tids = self.frame.tid_reader(bytes);
+        self.for_each_head(slots, |head, count| {
+            (slot..slot + count).for_each(|slot| each(slot, head, tids.read(bytes, self.frame.tid_at(slot))));
+            slot += count;
+        });
+    }
+
+    /// Reads the TIDs from a slot on: there are as many as there is room for.
+    #[inline(always)]
+    pub fn read_tids(&self, from: usize, out: &mut [Tid]) {
+        let read = |_: Simd, (node, out): (&Self, &mut [Tid])| {
+            let bytes = node.page.bytes;
+            node.frame.tid_reader(bytes).read_all(bytes, node.frame.tid_at(from), out);
+        };
+        if out.len() < FEW { read(Simd::chosen(), (self, out)) } else { Simd::run(read, (self, out)) }
+    }
+
+    /// Reads the lanes from a slot on: there are as many as there is room for.
+    #[inline(always)]
+    pub fn read_lanes(&self, from: usize, out: &mut [K::Lane]) {
+        if self.frame.is_grouped {
+            let mut at = 0;
+            return self.for_each_head(from..from + out.len(), |head, count| {
+                out[at..at + count].fill(self.lane_of(head));
+                at += count;
+            });
+        }
+        let read = |_: Simd, (node, out): (&Self, &mut [K::Lane])| node.read_own_lanes(from, out);
+        if out.len() < FEW { read(Simd::chosen(), (self, out)) } else { Simd::run(read, (self, out)) }
+    }
+
+    /// The same of a node whose entries share no heads.
+    #[inline(always)]
+    fn read_own_lanes(&self, from: usize, out: &mut [K::Lane]) {
+        let (widths, bytes) = (self.frame.widths, self.page.bytes);
+        let front = widths.front();
+        let at = self.frame.fronts() + from * front;
+        let stored = bytes.get(at..at + out.len() * front).unwrap_or_default();
+        let make = |difference| self.base.plus(K::Lane::from_u64(difference));
+        match widths.lane {
+            0 => out.fill(self.base),
+            1 => frame::each_of::<1, _>(stored, out, make),
+            2 => frame::each_of::<2, _>(stored, out, make),
+            4 => frame::each_of::<4, _>(stored, out, make),
+            8 => frame::each_of::<8, _>(stored, out, make),
+            _ => out.iter_mut().zip(from..).for_each(|(lane, head)| *lane = self.lane_of(head)),
+        }
+    }
+
+    /// Whether a leaf's node ends where the in-page root says: no row's TID is zero, and what is not in use is.
     #[inline]
     pub(crate) fn is_ended(&self) -> bool {
-        let layout = self.page.layout;
-        let room = if self.is_run { layout.run } else { layout.capacity };
-        let is_used = |slot: usize| self.tid(slot).raw() != 0;
-        self.count > 0 && is_used(self.count - 1) && (self.count >= room || !is_used(self.count))
+        let (bytes, width) = (self.page.bytes, self.frame.widths.tid);
+        let read = |at: usize| frame::read_word(bytes, at, width);
+        self.frame.count > 0
+            && read(self.frame.tids()) != 0
+            && (self.frame.free() < width || read(self.frame.tids() - width) == 0)
+            && self.frame.has_all(bytes)
     }
 
     /// The lines that the node takes.
     #[inline]
     pub(crate) fn lines(&self) -> LineSet {
-        LineSet::of(self.start / LINE, self.page.layout.x)
-    }
-
-    /// Where what the node has of lanes and of pointers begins, and how many bytes that is.
-    pub(super) fn arrays(&self) -> [(usize, usize); 2] {
-        let layout = self.page.layout;
-        let lanes = if self.is_run { layout.head() } else { self.count * layout.lane };
-        [(self.start, lanes), (self.pointer, self.count * self.step)]
+        LineSet::of(self.frame.start / LINE, self.page.layout.x)
     }
 
     /// Where in the page the TID of the entry in `slot` begins; its first byte has the flags.
     #[inline]
     pub fn tid_at(&self, slot: usize) -> usize {
-        self.pointer + slot * self.step
+        self.frame.tid_at(slot)
     }
 
-    /// Where in the page the rest of the pointer of the entry in `slot` begins.
+    /// Where a head's cell begins; 0 if it has none.
     #[inline]
-    fn more_at(&self, slot: usize) -> usize {
-        if self.is_run { self.start + K::Lane::SIZE } else { self.tid_at(slot) + Tid::SIZE }
+    pub(super) fn cell_of(&self, head: usize) -> u16 {
+        self.frame.cell(self.page.bytes, head)
     }
 
     /// Where the cell of the entry in `slot` begins; 0 if it has none.
     #[inline]
     pub(super) fn cell(&self, slot: usize) -> u16 {
-        let layout = self.page.layout;
-        if layout.kind.is_prefix() { read_u16(self.page.bytes, self.more_at(slot) + layout.cell_at()) } else { 0 }
+        self.cell_of(self.head_of(slot))
     }
 
-    /// The key of the entry in `slot`, less its TID.
+    /// The key of a head.
     #[inline]
-    pub fn stored(&self, slot: usize) -> K::Stored<'a> {
-        K::stored(self, slot)
+    pub fn key_of(&self, head: usize) -> K::Stored<'a> {
+        K::stored(self, head)
     }
 
     /// The entry in `slot`.
     #[inline]
     pub fn entry(&self, slot: usize) -> Entry<'a, K> {
-        let child = if self.page.level() == 0 { NO_BLOCK } else { self.child(slot) };
-        Entry { key: self.stored(slot), tid: self.tid(slot), child }
-    }
-
-    #[inline]
-    fn child(&self, slot: usize) -> Block {
-        read_u32(self.page.bytes, self.more_at(slot))
+        let head = self.head_of(slot);
+        Entry { key: self.key_of(head), tid: self.tid(slot), child: self.frame.child(self.page.bytes, head) }
     }
 
     /// How `key` is ordered against the entry in `slot`.
     #[inline]
     pub(super) fn compare(&self, slot: usize, key: K::Key<'_>) -> Ordering {
         match K::lane_in(key, &self.page) {
-            Ok(lane) => lane.cmp(&self.lane(slot)).then_with(|| K::compare_tied(key, self, slot)),
+            Ok(lane) => self.compare_in(slot, lane, key),
             Err(side) => side,
         }
     }
 
-    pub(super) fn starts_at_or_before(&self, lane: K::Lane, key: K::Key<'_>) -> bool {
-        let first = self.lane(0);
-        first < lane || first == lane && K::compare_tied(key, self, 0).is_ge()
+    /// The same, if it is known what the key's lane is in the page.
+    #[inline]
+    pub(super) fn compare_in(&self, slot: usize, lane: K::Lane, key: K::Key<'_>) -> Ordering {
+        let head = self.head_of(slot);
+        lane.cmp(&self.lane_of(head)).then_with(|| self.compare_tied(slot, head, key))
+    }
+
+    /// The same, if their lanes are the same.
+    #[inline]
+    pub(super) fn compare_tied(&self, slot: usize, head: usize, key: K::Key<'_>) -> Ordering {
+        K::compare_head(key, self, head).then_with(|| K::tid(key).cmp(&self.tid(slot).position()))
     }
 
     /// The first slot whose entry is at or after `key`; one past the last if there is none.
     #[inline]
     pub(super) fn lower_bound(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
-        if self.is_run {
-            return self.lower_bound_in_run(lane, key);
+        let heads = self.heads_at(lane);
+        if !heads.is_empty() && !K::begins_lane(key) {
+            return self.lower_bound_tied(heads, key);
         }
-        let bytes = self.page.bytes;
-        let slot = K::Lane::count_less(bytes, self.start, self.count, lane);
-        if K::begins_lane(key) || slot == self.count || self.lane(slot) != lane {
-            return slot;
-        }
-        let end = K::Lane::count_less_equal(bytes, self.start, self.count, lane);
-        partition(slot, end, |slot| K::compare_tied(key, self, slot).is_gt())
+        self.first_slot(heads.start)
     }
 
-    fn lower_bound_in_run(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
-        match lane.cmp(&self.lane(0)).then_with(|| K::compare_head(key, self)) {
-            Ordering::Less => 0,
-            Ordering::Greater => self.count,
-            Ordering::Equal => partition(0, self.count, |slot| K::tid(key) > self.tid(slot).position()),
+    /// The first slot of a head; one past the last if there is no such head.
+    #[inline]
+    fn first_slot(&self, head: usize) -> usize {
+        if head >= self.frame.heads {
+            return self.frame.count;
+        }
+        if self.frame.is_grouped { self.frame.slots_of(self.page.bytes, head).start } else { head }
+    }
+
+    /// Among heads whose lane is the key's.
+    #[inline]
+    fn lower_bound_tied(&self, heads: Range<usize>, key: K::Key<'_>) -> usize {
+        if !self.frame.is_grouped {
+            return partition(heads.start, heads.end, |slot| self.compare_tied(slot, slot, key).is_gt());
+        }
+        // Keys of different bytes may be equal; their entries are in the order of their TIDs.
+        let first = partition(heads.start, heads.end, |head| K::compare_head(key, self, head).is_gt());
+        let end = partition(first, heads.end, |head| K::compare_head(key, self, head).is_ge());
+        let (from, to) = (self.first_slot(first), self.first_slot(end));
+        partition(from, to, |slot| K::tid(key) > self.tid(slot).position())
+    }
+
+    /// The heads that have a lane, or the place where they would be.
+    #[inline]
+    fn heads_at(&self, lane: K::Lane) -> Range<usize> {
+        let (heads, widths) = (self.frame.heads, self.frame.widths);
+        if lane < self.base || heads == 0 {
+            return 0..0;
+        }
+        let difference = lane.minus(self.base);
+        let back = 8 * (widths.lane - widths.front()) as u32;
+        let Some(front) = difference.front(back, 8 * widths.front() as u32) else { return heads..heads };
+        let (bytes, at) = (self.page.bytes, self.frame.fronts());
+        let first = self.count_fronts(bytes, at, front);
+        if first == heads || self.frame.front(bytes, first) != front {
+            return first..first;
+        }
+        let end = match front.checked_add(1).filter(|next| widths.front() == 8 || next >> (8 * widths.front()) == 0) {
+            Some(next) => self.count_fronts(bytes, at, next),
+            None => heads,
+        };
+        if back == 0 {
+            return first..end;
+        }
+        let rest = difference.low(back);
+        let is_less = |head: usize| self.frame.back(bytes, head) < rest;
+        let first = partition(first, end, is_less);
+        first..partition(first, end, |head| self.frame.back(bytes, head) <= rest)
+    }
+
+    /// How many heads' differences begin with less.
+    #[inline(always)]
+    fn count_fronts(&self, bytes: &PageBytes, at: usize, front: u64) -> usize {
+        let heads = self.frame.heads;
+        match self.frame.widths.front() {
+            0 => 0,
+            1 => simd::count_less(bytes, at, heads, front as u8),
+            2 => simd::count_less(bytes, at, heads, front as u16),
+            4 => simd::count_less(bytes, at, heads, front as u32),
+            _ => simd::count_less(bytes, at, heads, front),
         }
     }
 }

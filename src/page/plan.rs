@@ -1,25 +1,29 @@
 //! What a page makes of an insertion, before anything is written.
 
+use super::frame::{Frame, Item, Items, Span, separator};
+use super::split::continues_stretch;
 use super::*;
+use arrayvec::ArrayVec;
 
 /// What a page makes of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// The node has a free slot.
+    /// The node has room, perhaps in another frame.
     Insert(Position),
     /// Split the node, leaving `keep` entries in it, then insert.
     Split { node: u8, keep: u8, then: Position },
-    /// Split a run, leaving `keep` entries in it, and insert into a new node between.
+    /// Split a node, leaving `keep` entries in it, and insert into a new node between.
     Part { node: u8, keep: u8 },
-    /// Even out a full node with its right neighbour, then insert.
-    Balance { left: u8, then: Position },
-    /// Make a run of a full node, then insert.
-    Compact(Position),
+    /// Give a node so many of its own and its right neighbour's entries, then insert.
+    Balance { left: u8, keep: u8, then: Position },
     /// Distribute the page's entries anew, with room for a cell of so many bytes, then ask again.
     Repack { cell: u16 },
     /// The page itself must be split.
     Full,
 }
+
+/// Where the cell of an entry is that will have one of its own.
+const NEW_CELL: u16 = u16::MAX;
 
 impl<'a, K: KeySpace> Page<'a, K> {
     /// Adds to a change of the page what inserting an entry from outside takes; `false` if the page must be repacked
@@ -30,37 +34,28 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let found = self.locate(key);
         let (lane, cell) = K::parts(self, found, entry);
         let spare = K::parted(self, found, cell);
-        let separator = |node: u8, keep: u8| {
-            let full = self.node(node as usize);
-            if (keep as usize) < full.len() { full.lane(keep as usize).to_u128() } else { lane.to_u128() }
-        };
-        let split = |node, keep| Edit::SplitNode { node, keep, separator: separator(node, keep) };
         if spare != 0 {
             change.add(Edit::Reserve { bytes: spare as u16 });
         }
-        let place = match self.plan_at(found, lane, cell, spare, Thrift::Usual) {
+        let item = item(lane, entry, cell);
+        let place = match self.plan_at(found, &item, cell, spare, Thrift::Usual) {
             Plan::Insert(place) => place,
             Plan::Split { node, keep, then } => {
-                change.add(split(node, keep));
+                change.add(Edit::SplitNode { node, keep });
                 then
             }
             Plan::Part { node, keep } => {
-                change.add(split(node, keep));
-                change.add(Edit::SplitNode { node, keep, separator: lane.to_u128() });
+                change.add(Edit::SplitNode { node, keep });
+                change.add(Edit::SplitNode { node, keep });
                 after(node)
             }
-            Plan::Balance { left, then } => {
-                change.add(Edit::Balance { left });
+            Plan::Balance { left, keep, then } => {
+                change.add(Edit::Balance { left, keep });
                 then
-            }
-            Plan::Compact(place) => {
-                change.add(Edit::Compact { node: place.node });
-                place
             }
             Plan::Repack { .. } | Plan::Full => return false,
         };
-        let (lane, tid, child) = (lane.to_u128(), entry.tid, entry.child);
-        change.add(Edit::Insert { place, lane, tid, child, cell });
+        change.add(Edit::Insert { place, lane: item.lane, tid: item.tid, child: item.child, cell });
         true
     }
 
@@ -68,90 +63,137 @@ impl<'a, K: KeySpace> Page<'a, K> {
     pub fn plan(&self, key: K::Key<'_>, entry: &Entry<'_, K>, thrift: Thrift) -> Plan {
         let place = self.locate(key);
         let (lane, cell) = K::parts(self, place, entry);
-        self.plan_at(place, lane, cell, K::parted(self, place, cell), thrift)
+        self.plan_at(place, &item(lane, entry, cell), cell, K::parted(self, place, cell), thrift)
     }
 
-    fn plan_at(&self, place: Position, lane: K::Lane, cell: Cell<'_>, spare: usize, thrift: Thrift) -> Plan {
-        let (size, head) = (cell.size(self.layout) + spare, cell.at().map(|at| (lane, at)));
-        let plan = self.room().checked_sub(size).and_then(|room| match () {
-            () if self.is_empty() => (self.free_nodes(room) > 0).then_some(Plan::Insert(place)),
-            () if self.is_run(place.node as usize) => self.plan_in_run(place, head, room),
-            () => self.plan_in_node(place, head, room),
+    #[inline(always)]
+    fn plan_at(&self, place: Position, item: &Item, cell: Cell<'_>, spare: usize, thrift: Thrift) -> Plan {
+        let size = cell.size(self.layout) + spare;
+        let room = self.room().checked_sub(size);
+        if room.is_some() && !self.is_empty() {
+            let node = place.node as usize;
+            let (frame, base) = (Frame::of(self.bytes, self.layout, node), separator(self.bytes, self.layout, node));
+            if frame.place_for(self.bytes, self.layout, base, place.slot.into(), item).is_some() {
+                return Plan::Insert(place);
+            }
+        }
+        self.plan_further(place, item, room, size, thrift)
+    }
+
+    /// How the entries are to be distributed anew, with room for a cell of so many bytes. `None` only if the page is
+    /// damaged.
+    pub fn repacked(&self, cell: u16) -> Option<Arrangement> {
+        arrange::repacked(self.bytes, self.layout, cell.into())
+    }
+
+    /// What it takes where the node has no room for the entry as it is.
+    // Not inlined: entries lie in its frame, and most insertions do without.
+    #[inline(never)]
+    fn plan_further(&self, place: Position, item: &Item, room: Option<usize>, size: usize, thrift: Thrift) -> Plan {
+        let plan = room.and_then(|room| match self.is_empty() {
+            true => (self.free_nodes(room) > 0).then_some(Plan::Insert(place)),
+            false => self.plan_in_nodes(place, item, room),
         });
-        plan.unwrap_or_else(|| match arrange::repacked(self.bytes, self.layout, size, thrift) {
-            Some(_) => Plan::Repack { cell: size as u16 },
-            None => Plan::Full,
+        plan.unwrap_or_else(|| match arrange::is_worth_repacking(self.bytes, self.layout, size, thrift) {
+            true => Plan::Repack { cell: size as u16 },
+            false => Plan::Full,
         })
     }
 
-    /// What takes neither a repack nor another page, where the place is in a node that is no run, and there are so
-    /// many bytes of room beside the entry's cell. `head` is all of the entry but its TID, if its cell is there.
-    fn plan_in_node(&self, place: Position, head: Option<(K::Lane, u16)>, room: usize) -> Option<Plan> {
-        let (node, slot, capacity) = (place.node as usize, place.slot as usize, self.layout.capacity);
-        if !self.is_full(node) {
+    /// What takes neither a repack nor another page, where there are so many bytes of room beside the entry's cell.
+    fn plan_in_nodes(&self, place: Position, item: &Item, room: usize) -> Option<Plan> {
+        let (node, slot) = (place.node as usize, place.slot as usize);
+        let with = self.items_with(node, slot, item);
+        if self.fits(&with) {
             return Some(Plan::Insert(place));
         }
-        if self.layout.run > 0 && head.is_some_and(|head| self.node(node).is_all(head)) {
-            return Some(Plan::Compact(place));
+        match self.free_nodes(room) {
+            0 => self.plan_balance(place, item).or_else(|| self.plan_behind(place, item)),
+            free => self.plan_split(place, &with, free),
         }
-        if self.free_nodes(room) > 0 {
-            // Ascending keys leave full nodes behind.
-            let appends = node + 1 == self.nodes() && slot == capacity;
-            let keep = if appends { slot } else { capacity / 2 };
-            let then = if appends { after(place.node) } else { cut(place.node, slot, keep) };
-            return Some(Plan::Split { node: place.node, keep: keep as u8, then });
-        }
-        self.neighbour_with_room(node).map(|left| self.balance(left, place))
     }
 
-    /// What takes neither a repack nor another page, where the place is in a run or at one of its ends.
-    fn plan_in_run(&self, place: Position, head: Option<(K::Lane, u16)>, room: usize) -> Option<Plan> {
-        let (node, slot, count) = (place.node as usize, place.slot as usize, self.count(place.node as usize));
-        let has_head = |node: usize| Some(self.node(node).head(0)) == head;
-        let (belongs, is_end) = (has_head(node), slot == count);
-        if belongs && !self.is_full(node) {
-            return Some(Plan::Insert(place));
-        }
-        let (next, free) = (node + 1, self.free_nodes(room));
-        let next_has_room = is_end && next < self.nodes() && !self.is_full(next);
-        if next_has_room && (has_head(next) || !self.is_run(next) && (free == 0 || !belongs)) {
-            return Some(Plan::Insert(after(place.node)));
-        }
-        match free {
-            0 if belongs => self.neighbour_with_room(node).map(|left| self.balance(left, place)),
-            0 => None,
-            _ if is_end => Some(Plan::Split { node: place.node, keep: place.slot, then: after(place.node) }),
-            _ if belongs => {
-                Some(Plan::Split { node: place.node, keep: (count / 2) as u8, then: cut(place.node, slot, count / 2) })
+    /// An entry at a node's end may have more in common with the next node's than with its own.
+    fn plan_behind(&self, place: Position, item: &Item) -> Option<Plan> {
+        let next = place.node as usize + 1;
+        let is_between = next < self.nodes() && place.slot as usize == self.count(next - 1);
+        (is_between && self.fits(&self.items_with(next, 0, item))).then(|| Plan::Insert(after(place.node)))
+    }
+
+    /// How to split a node that is to have these entries. There are so many free nodes.
+    fn plan_split(&self, place: Position, with: &Items, free: usize) -> Option<Plan> {
+        let (slot, count) = (place.slot as usize, with.len());
+        let ascends = || {
+            let tied = |item: &Item| (item.tid, (item.lane, item.cell) == (with[slot].lane, with[slot].cell));
+            continues_stretch(with[slot].tid, |back| slot.checked_sub(back).map(|at| tied(&with[at])))
+        };
+        // Ascending keys leave full nodes behind, and have room before the keys that they do not reach.
+        let is_last = slot + 1 == count;
+        let aim = match place.node as usize + 1 == self.nodes() {
+            true if is_last => slot,
+            _ if ascends() => slot + usize::from(!is_last),
+            _ => self.middle(with),
+        };
+        let fits = |keep: &usize| (1..count).contains(keep) && self.fits(&with[..*keep]) && self.fits(&with[*keep..]);
+        match [aim, self.middle(with), slot, slot + 1].into_iter().find(fits) {
+            Some(keep) => {
+                let then = cut(place.node, slot, keep);
+                Some(Plan::Split { node: place.node, keep: (keep - usize::from(slot < keep)) as u8, then })
             }
-            _ if slot == 0 => Some(Plan::Split { node: place.node, keep: 0, then: place }),
-            1 => None,
-            _ => Some(Plan::Part { node: place.node, keep: place.slot }),
+            None => {
+                let is_possible = free > 1 && self.fits(&with[..slot]) && self.fits(&with[slot + 1..]);
+                is_possible.then_some(Plan::Part { node: place.node, keep: place.slot })
+            }
         }
     }
 
-    /// Evens out a node and its right neighbour, one of which `place` is in.
-    fn balance(&self, left: usize, place: Position) -> Plan {
-        let total = self.count(left) + self.count(left + 1);
+    /// How a full node, to which an entry is to come, can share with a neighbour that has room.
+    fn plan_balance(&self, place: Position, item: &Item) -> Option<Plan> {
+        let node = place.node as usize;
+        let free = |node: usize| Frame::of(self.bytes, self.layout, node).free();
+        let enough = self.layout.node_room() / 8;
+        let left = node.checked_sub(1).map(|left| (free(left), left)).filter(|(free, _)| *free >= enough);
+        let right = Some((free(node + 1), node)).filter(|(free, _)| node + 1 < self.nodes() && *free >= enough);
+        let (first, second) =
+            if right.map(|(free, _)| free) > left.map(|(free, _)| free) { (right, left) } else { (left, right) };
+        [first, second].into_iter().flatten().find_map(|(_, left)| self.balance(left, place, item))
+    }
+
+    /// Evens out a node and its right neighbour, one of which `place` is in, if both have room then.
+    fn balance(&self, left: usize, place: Position, item: &Item) -> Option<Plan> {
         let before = if left == place.node as usize { 0 } else { self.count(left) };
-        Plan::Balance { left: left as u8, then: cut(left as u8, before + place.slot as usize, total.div_ceil(2)) }
+        let slot = before + place.slot as usize;
+        let mut with: ArrayVec<Item, { 2 * MAX_NODE_ENTRIES + 1 }> = ArrayVec::new();
+        with.extend(arrange::node_items(self.bytes, self.layout, left, 0));
+        with.extend(arrange::node_items(self.bytes, self.layout, left + 1, 0));
+        with.insert(slot.min(with.len()), *item);
+        let keep = self.middle(&with);
+        let room = self.layout.node_room() * 15 / 16;
+        let fits = |part: &[Item]| Span::of(part).fits(self.layout, room);
+        let own = keep - usize::from(slot < keep);
+        let is_possible = own <= MAX_NODE_ENTRIES && with.len() - 1 - own <= MAX_NODE_ENTRIES;
+        (is_possible && fits(&with[..keep]) && fits(&with[keep..])).then_some(Plan::Balance {
+            left: left as u8,
+            keep: own as u8,
+            then: cut(left as u8, slot, keep),
+        })
     }
 
-    /// The left one of a full node and the neighbour it can share entries with so that both get room. Runs share with
-    /// runs of the same key.
-    fn neighbour_with_room(&self, node: usize) -> Option<usize> {
-        let most = self.layout.room_of(self.stored_count(node));
-        let enough = most.saturating_sub(most.div_ceil(8).max(2));
-        let kind = |n: usize| self.is_run(n).then(|| self.node(n).head(0));
-        let is_alike = |n: usize| n < self.nodes() && kind(n) == kind(node);
-        let room = |n: usize| is_alike(n).then(|| self.count(n)).filter(|&count| count <= enough);
-        let (left, right) = (node.checked_sub(1).and_then(room), room(node + 1));
-        match (left, right) {
-            (Some(l), Some(r)) if r < l => Some(node),
-            (Some(_), _) => Some(node - 1),
-            (None, Some(_)) => Some(node),
-            (None, None) => None,
-        }
+    /// Where entries are parted in two halves.
+    fn middle(&self, with: &[Item]) -> usize {
+        with.len() / 2
+    }
+
+    fn fits(&self, items: &[Item]) -> bool {
+        Span::of(items).fits(self.layout, self.layout.node_room())
+    }
+
+    /// A node's entries, and another one before which so many are.
+    fn items_with(&self, node: usize, slot: usize, item: &Item) -> Items {
+        let mut with = Items::new();
+        with.extend(arrange::node_items(self.bytes, self.layout, node, 0));
+        with.insert(slot.min(with.len()), *item);
+        with
     }
 
     /// How many nodes can be added if they may take so many bytes.
@@ -165,14 +207,21 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 }
 
+/// An entry from outside, with its lane in a page.
+#[inline(always)]
+fn item<K: Keys>(lane: K::Lane, entry: &Entry<'_, K>, cell: Cell<'_>) -> Item {
+    Item { lane: lane.to_u128(), tid: entry.tid, child: entry.child, cell: cell.at().unwrap_or(NEW_CELL) }
+}
+
 /// The first place of the node after one.
 fn after(node: u8) -> Position {
     Position { node: node + 1, slot: 0 }
 }
 
-/// Where an insertion point `slot` lands when the first `keep` entries stay in `node` and the rest go to the next one.
+/// Where an insertion point `slot` is when the first `keep` entries, the new one among them, stay in `node` and the
+/// rest are in the next one.
 fn cut(node: u8, slot: usize, keep: usize) -> Position {
-    if slot > keep {
+    if slot >= keep {
         return Position { node: node + 1, slot: (slot - keep) as u8 };
     }
     Position { node, slot: slot as u8 }

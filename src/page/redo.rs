@@ -77,15 +77,13 @@ fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) {
     match *edit {
         Edit::New(_) | Edit::Image(_) | Edit::Conflict(_) => {}
         Edit::Insert { place, lane, tid, child, cell } => page.insert(place, lane, tid, child, cell),
-        Edit::SplitNode { node, keep, separator } => page.split_node(node, keep, separator),
-        Edit::Balance { left } => page.balance(left),
-        Edit::Compact { node } => page.compact(node),
+        Edit::SplitNode { node, keep } => page.split_node(node, keep),
+        Edit::Balance { left, keep } => page.balance(left, keep),
         Edit::Reserve { bytes } => page.reserve(bytes),
-        Edit::Repack { cell } => page.repack(cell),
-        Edit::Halve { keep, right, high } => page.halve(keep, right, high),
+        Edit::Repack(counts) => page.repack(counts),
+        Edit::Halve { counts, right, high } => page.halve(counts, right, high),
         Edit::Remove { node, mask } => page.remove(node, mask),
         Edit::RemoveSet(nodes) => nodes.iter().for_each(|&(node, mask)| page.remove(node, mask)),
-        Edit::SetChild { place, child } => page.set_child(place, child),
         Edit::SetLeft(block) => page.set_left(block),
         Edit::SetRight(block) => page.set_right(block),
         Edit::SetLow(key) => page.set_low(key),
@@ -97,18 +95,16 @@ fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) {
 /// Whether an edit can be made of a page that stays what it is.
 fn fits(edit: &Edit<'_>, page: &PageMut<'_>) -> bool {
     match *edit {
-        Edit::Insert { place, lane, cell, .. } => page.can_insert(place, lane, cell),
-        Edit::SplitNode { node, keep, .. } => page.can_split(node, keep),
-        Edit::Balance { left } => page.can_balance(left),
-        Edit::Compact { node } => page.can_compact(node),
+        Edit::Insert { place, lane, tid, child, cell } => page.can_insert(place, lane, tid, child, cell),
+        Edit::SplitNode { node, keep } => page.can_split(node, keep),
+        Edit::Balance { left, keep } => page.can_balance(left, keep),
         Edit::Reserve { bytes } => page.can_reserve(bytes),
-        Edit::Repack { cell } => page.can_repack(cell),
-        Edit::Halve { keep, .. } => page.can_halve(keep),
-        Edit::Remove { node, .. } => page.has_node(node),
+        Edit::Repack(counts) => page.can_repack(counts),
+        Edit::Halve { counts, .. } => page.can_halve(counts),
+        Edit::Remove { node, .. } => page.can_remove(node),
         Edit::RemoveSet(nodes) => {
-            nodes.iter().all(|&(node, _)| page.has_node(node)) && nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
+            nodes.iter().all(|&(node, _)| page.can_remove(node)) && nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
         }
-        Edit::SetChild { place, .. } => page.has_entry(place),
         _ => true,
     }
 }

@@ -86,13 +86,11 @@ pub trait PageKeys: Keys {
     fn compare_fence(key: Self::Key<'_>, page: &Page<'_, Self>, side: Side) -> Ordering;
     /// What the place's lane is in a page; the error is for a place before or behind everything that may be there.
     fn lane_in(key: Self::Key<'_>, page: &Page<'_, Self>) -> core::result::Result<Self::Lane, Ordering>;
-    /// How the place is ordered against the entry in a slot of a node, where their lanes are the same.
-    fn compare_tied(key: Self::Key<'_>, node: &Node<'_, Self>, slot: usize) -> Ordering;
-    /// How the place is ordered against the entries of a run, where their lanes are the same: equal if it takes TIDs to
+    /// How the place is ordered against the entries of a head, where their lanes are the same: equal if it takes TIDs to
     /// tell.
-    fn compare_head(key: Self::Key<'_>, run: &Node<'_, Self>) -> Ordering;
-    /// The key of the entry in a slot of a node.
-    fn stored<'a>(node: &Node<'a, Self>, slot: usize) -> Self::Stored<'a>;
+    fn compare_head(key: Self::Key<'_>, node: &Node<'_, Self>, head: usize) -> Ordering;
+    /// The key of a node's head.
+    fn stored<'a>(node: &Node<'a, Self>, head: usize) -> Self::Stored<'a>;
     /// What an entry from outside that belongs at `place` has in a page beside its TID: its lane and its cell, which is
     /// that of an equal entry if one is beside the place.
     fn parts<'e>(page: &Page<'_, Self>, place: Position, entry: &Entry<'e, Self>) -> (Self::Lane, Cell<'e>);
@@ -132,8 +130,14 @@ pub trait PageSplits: PageKeys {
         skip: usize,
     ) -> Option<PageBytes>;
     /// The edit that leaves a page its first `keep` entries, between its low fence and another high one; `None` if that
-    /// cannot be said but by the page that it makes.
-    fn halve(keep: usize, right: Block, high: Self::Fence<'_>) -> Option<Edit<'static>>;
+    /// cannot be said but by the page that it makes. `arrangement` is memory for it.
+    fn halve<'e>(
+        page: &Page<'_, Self>,
+        keep: usize,
+        right: Block,
+        high: Self::Fence<'_>,
+        arrangement: &'e mut Arrangement,
+    ) -> Option<Edit<'e>>;
     /// The edit that lowers a page's low fence; `None` if the page has no room for that. `image` is memory for it.
     fn lower<'e>(
         page: &Page<'_, Self>,

@@ -1,6 +1,8 @@
 //! Where a page is split: what its entries are to be, and what the halves are to have of them.
 
-use super::arrange::Repeats;
+use super::arrange::Arrangement;
+use super::frame::Item;
+use super::lanes::item;
 use super::*;
 
 /// Where a page is to be split.
@@ -10,6 +12,8 @@ pub struct Aim {
     pub left: usize,
     /// If entries with the same key have to be parted: before the one with this index.
     pub parting: Option<usize>,
+    /// If possible, before the one with this index.
+    pub exactly: Option<usize>,
 }
 
 /// Places between the entries of a page around its middle, nearest first.
@@ -22,6 +26,31 @@ pub(super) fn outward(middle: usize, reach: usize, total: usize) -> impl Iterato
 /// those there are if the table grows: parted, the first ones' page would never be full.
 pub(super) fn reach_of_changes(level: u8, total: usize) -> usize {
     if level == 0 { total * 3 / 8 } else { total / 16 }
+}
+
+/// Entries before a new one that say whether it continues an ascending stretch.
+const STRETCH: usize = 16;
+/// Entries of a stretch that may have come in any order: those of one millisecond, or of clients side by side.
+const JUMBLE: usize = 6;
+/// How many times as far as the stretch reaches in the table the new row may be behind it, and how many heap blocks
+/// more.
+const PACE: (u64, u64) = (4, 2);
+
+/// Whether a new entry continues an ascending stretch: those before it were put there in their order, and lately, as
+/// their rows' places in the table tell. `before` has the TID of the entry so many before the new one, and whether it
+/// has the same key. (nbtree's `_bt_afternewitemoff` looks at one entry, and for the next row.)
+pub(super) fn continues_stretch(new: Tid, before: impl Fn(usize) -> Option<(Tid, bool)>) -> bool {
+    let mut places = [new.linear(); STRETCH + 1];
+    for (back, place) in places.iter_mut().enumerate().skip(1) {
+        match before(back) {
+            Some((tid, is_same)) if !(is_same && back > JUMBLE) => *place = tid.linear(),
+            _ => return false,
+        }
+    }
+    let [oldest, newest] = [places[1..].iter().min(), places[1..].iter().max()].map(|place| *place.unwrap_or(&0));
+    let reach = PACE.0 * (newest - oldest) + (PACE.1 << Tid::BLOCK_SHIFT);
+    let ascends = places.iter().zip(&places[JUMBLE..]).all(|(later, earlier)| later > earlier);
+    ascends && new.linear().saturating_sub(newest) <= reach
 }
 
 /// What a page is to have: its entries, and another one among them that is yet outside.
@@ -73,6 +102,16 @@ impl<'a, K: KeySpace> Joined<'a, K> {
         self.get(place.checked_sub(1)?).zip(self.get(place))
     }
 
+    /// Whether the other one continues an ascending stretch of the page's entries.
+    pub fn continues_stretch(&self) -> bool {
+        self.other.is_some_and(|(rank, new)| {
+            continues_stretch(new.tid, |back| {
+                let entry = self.get(rank.checked_sub(back)?)?;
+                Some((entry.tid, K::same_key(&entry.key, &new.key)))
+            })
+        })
+    }
+
     /// All in key order.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'a, K>> + Clone + use<'a, K> {
         let page = self.page;
@@ -83,43 +122,18 @@ impl<'a, K: KeySpace> Joined<'a, K> {
 }
 
 impl<L: Lane> Joined<'_, L> {
-    /// For each whether it has the lane of the one before it.
-    pub(super) fn repeats(&self) -> Repeats {
-        let mut repeats = Repeats::of(self.page.bytes, self.page.layout);
-        if let Some((before, entry)) = self.other {
-            let is_same = |rank: usize| self.get(rank).is_some_and(|other| other.key == entry.key);
-            repeats.insert(before, before > 0 && is_same(before - 1), is_same(before + 1));
+    /// Whether each of the parts before and behind a place fits a page.
+    pub(super) fn can_be_split(&self, place: usize) -> bool {
+        let (page, layout) = (&self.page, self.page.layout);
+        // Nodes that are divided or take the other entry are two more at most.
+        let cut = page.at_rank(place.saturating_sub(1)).node as usize;
+        if cut.max(page.nodes() - cut.min(page.nodes())) + 3 <= layout.nodes {
+            return true;
         }
-        repeats
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// With and without another entry before, among and behind those of a page of keys that repeat, and of some that do
-    /// not.
-    #[test]
-    fn what_repeats_is_known() {
-        let geometry = Geometry::choose(LaneKind::U64, 1);
-        for each in [1, 2, 3, 70, 200] {
-            let tid = |row: u64| Tid::new(false, row as u32, 1, false);
-            let entries = (0..200).map(|row| Entry { key: 1 + row / each * 2, tid: tid(row), child: NO_BLOCK });
-            let links = Links { level: 0, left: NO_BLOCK, right: 9, low: Key::MIN, high: Key::MAX };
-            let bytes = u64::build(&geometry, &links, 200, entries).expect("lanes fit");
-            let page = Page::<u64>::open(&bytes, &geometry, 1).expect("a page of the index");
-            let is_right = |joined: Joined<'_, u64>| {
-                let naive: Vec<bool> = repeats(joined.iter().map(|entry| entry.key)).collect();
-                assert!(*joined.repeats() == *naive && joined.len() == naive.len(), "{each} of a key");
-            };
-            is_right(Joined::of(page));
-            for before in 0..=page.entries() {
-                let keys = [before.checked_sub(1), Some(before)].map(|rank| Some(Joined::of(page).get(rank?)?.key));
-                for key in keys.into_iter().flatten().chain([1 + before as u64 / each * 2 - 1]) {
-                    is_right(Joined::of(page).with(before, Entry { key, tid: Tid::MIN, child: NO_BLOCK }));
-                }
-            }
-        }
+        let fits = |items: &mut dyn Iterator<Item = Item>| {
+            Arrangement::packed(layout, items, layout.node_room(), layout.nodes).is_some()
+        };
+        let all = self.iter().map(|entry| item(&entry));
+        fits(&mut all.clone().take(place)) && fits(&mut all.skip(place))
     }
 }

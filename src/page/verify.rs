@@ -1,5 +1,6 @@
 //! What a sound page looks like, checked byte by byte.
 
+use super::frame::Frame;
 use super::*;
 
 /// What is wrong with a page.
@@ -75,14 +76,19 @@ impl<'a, K: KeySpace> Page<'a, K> {
             ensure(line >= self.layout.first_node_line(), "in-page node lies over the in-page root")?;
             ensure(line + self.layout.x <= self.bytes[at::LINES] as usize, "in-page node lies in unused space")?;
             ensure(used.add(LineSet::of(line, self.layout.x)), "in-page nodes overlap")?;
-            let stored = self.stored_count(node);
-            let count = (stored & !RUN) as usize;
-            ensure(
-                (1..=self.layout.room_of(stored)).contains(&count),
-                "in-page node has an impossible number of entries",
-            )?;
+            self.verify_frame(node)?;
         }
         self.verify_slack()
+    }
+
+    /// That a node has entries, and as many as it has room for, and that heads it shares each have some.
+    fn verify_frame(&self, node: usize) -> core::result::Result<(), Flaw> {
+        let frame = Frame::of(self.bytes, self.layout, node);
+        ensure(frame.count > 0, "in-page node has an impossible number of entries")?;
+        ensure(frame.is_sound(self.bytes, self.layout, node), "in-page node has an impossible frame")?;
+        let mut slots = (0..frame.heads).map(|head| frame.slots_of(self.bytes, head));
+        let end = slots.try_fold(0, |end, slots| (slots.start == end && !slots.is_empty()).then_some(slots.end));
+        ensure(end == Some(frame.count), "in-page node's heads do not part its entries")
     }
 
     /// That what lies between the arrays, and the slots not in use, are zero: else something wrote there.
@@ -90,12 +96,11 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let layout = self.layout;
         let mut rest = *self.bytes;
         let mut used = |at: usize, length: usize| rest[at..at + length].fill(0);
-        used(layout.root_lanes(), self.nodes() * layout.lane);
-        used(layout.root_lines(), self.nodes());
-        used(layout.root_counts(), self.nodes());
+        layout.root_arrays().into_iter().for_each(|(start, size)| used(start, self.nodes() * size));
         for node in 0..self.nodes() {
-            let node = self.node(node);
-            node.arrays().into_iter().for_each(|(start, length)| used(start, length));
+            let frame = Frame::of(self.bytes, layout, node);
+            used(frame.start, frame.heads_end() - frame.start);
+            used(frame.tids(), frame.end - frame.tids());
         }
         ensure(is_zero(&rest[FIRST_LINE * LINE..self.used_lines() * LINE]), "slots not in use are not zero")
     }
@@ -106,8 +111,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
         for number in 0..self.nodes() {
             let node = self.node(number);
             let separator = self.separator(number);
-            let is_apart = previous.is_none_or(|previous| previous <= separator) && separator <= node.lane(0);
-            ensure(number == 0 || is_apart, "in-page separator does not part its nodes")?;
+            let is_apart = previous.is_none_or(|previous| previous <= separator) && separator <= node.lane_of(0);
+            ensure(is_apart, "in-page separator does not part its nodes")?;
             for slot in 0..node.len() {
                 let entry = node.entry(slot);
                 let ordered = K::compare_entry(K::borrow(&kept, order), &entry).is_lt();

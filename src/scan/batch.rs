@@ -14,12 +14,20 @@ pub trait Scannable: KeySpace {
 pub trait KeyBatch<K: KeySpace>: Copy {
     /// None.
     fn none() -> Self;
+    /// Makes none in memory that holds anything.
+    ///
+    /// # Safety
+    /// As for [`Matches::init`].
+    unsafe fn init(memory: *mut Self);
     /// Begins with a page; the keys themselves are only wanted if `wanted` says so.
     fn begin(&mut self, page: &Page<'_, K>, wanted: bool);
     /// Prepares for matches in several nodes of the page.
     fn expect_many(&mut self, page: &Page<'_, K>);
-    /// Sets the key of the `at`-th match, which is in this slot of a node of the page. `false` if it cannot be.
-    fn set(&mut self, at: usize, node: &Node<'_, K>, slot: usize) -> bool;
+    /// Sets the keys of so many matches, from the `at`-th on, which are in the slots of a node from one on. `false` if
+    /// some cannot be, or are out of order as far as lanes tell.
+    fn set(&mut self, at: usize, node: &Node<'_, K>, from: usize, count: usize) -> bool;
+    /// Makes the `to`-th match's key that of the `from`-th.
+    fn copy_within(&mut self, from: usize, to: usize);
     /// Puts the keys of `from..to` in the opposite order.
     fn reverse(&mut self, from: usize, to: usize);
     /// Copies the first `count` of another's.
@@ -43,6 +51,18 @@ impl<K: Scannable> Matches<K> {
             tids: [Tid::MIN; MAX_PAGE_ENTRIES],
             flags_at: [0; MAX_PAGE_ENTRIES],
             keys: K::KeyBatch::none(),
+        }
+    }
+
+    /// Makes none in memory that holds anything: so much is not worth being zeroed for a few.
+    ///
+    /// # Safety
+    /// The memory may be written; it comes from where nobody knows what it holds, but it is some bytes.
+    pub unsafe fn init(memory: *mut Self) {
+        // SAFETY: all there is are integers and flags, of which the flags are written before anything is read.
+        unsafe {
+            (&raw mut (*memory).count).write(0);
+            K::KeyBatch::init(&raw mut (*memory).keys);
         }
     }
 
@@ -122,20 +142,46 @@ impl<K: Scannable> Matches<K> {
                 flawed |= last == node.len() && !node.is_ended();
                 flawed |= !page.has_node(number as usize) | !lines.add(node.lines());
             }
-            for slot in first..last {
-                let (lane, tid) = (node.lane(slot), node.tid(slot));
-                flawed |= lane < previous;
-                flawed |= tid.is_flawed() | ((tid.rank() == reading.null_rank) & (lane != null_lane));
-                previous = lane;
-                // Written first and counted after, so that the common case has no branch to guess.
-                let at = self.count.min(MAX_PAGE_ENTRIES - 1);
-                self.tids[at] = tid;
-                self.flags_at[at] = node.tid_at(slot) as u16;
-                flawed |= !self.keys.set(at, &node, slot);
-                self.count = at + usize::from(!(reading.skip_dead && tid.dead()));
+            let from = self.count.min(MAX_PAGE_ENTRIES);
+            let count = last.saturating_sub(first).min(MAX_PAGE_ENTRIES - from);
+            let tids = &mut self.tids[from..from + count];
+            node.read_tids(first, tids);
+            flawed |= !self.keys.set(from, &node, first, count);
+            self.flags_at[from..from + count]
+                .iter_mut()
+                .zip(first..)
+                .for_each(|(at, slot)| *at = node.tid_at(slot) as u16);
+            let (mut flaw, mut nulls, mut dead) = (false, false, false);
+            for tid in &*tids {
+                flaw |= tid.is_flawed();
+                nulls |= tid.rank() == reading.null_rank;
+                dead |= tid.dead();
+            }
+            self.count = from + count;
+            flawed |= flaw | (count > 0 && node.lane(first) < previous);
+            flawed |= nulls
+                && !(first..last)
+                    .all(|slot| node.tid(slot).rank() != reading.null_rank || node.lane(slot) == null_lane);
+            previous = if count > 0 { node.lane(last - 1) } else { previous };
+            if dead && reading.skip_dead {
+                self.leave_out_dead(from);
             }
         }
         !flawed && ((to.node as usize) < page.nodes() || page.is_ended())
+    }
+
+    /// Leaves those out, from one on, that are known to be dead.
+    #[cold]
+    fn leave_out_dead(&mut self, from: usize) {
+        let (mut kept, count) = (from, self.count);
+        for at in from..count {
+            if !self.tids[at].dead() {
+                (self.tids[kept], self.flags_at[kept]) = (self.tids[at], self.flags_at[at]);
+                self.keys.copy_within(at, kept);
+                kept += 1;
+            }
+        }
+        self.count = kept;
     }
 
     /// Puts the matches from `first` on in the opposite order.
@@ -198,6 +244,8 @@ impl<L: Lane> KeyBatch<L> for LaneBatch<L> {
         LaneBatch([L::MIN; MAX_PAGE_ENTRIES])
     }
 
+    unsafe fn init(_memory: *mut Self) {}
+
     #[inline(always)]
     fn begin(&mut self, _page: &Page<'_, L>, _wanted: bool) {}
 
@@ -205,9 +253,15 @@ impl<L: Lane> KeyBatch<L> for LaneBatch<L> {
     fn expect_many(&mut self, _page: &Page<'_, L>) {}
 
     #[inline(always)]
-    fn set(&mut self, at: usize, node: &Node<'_, L>, slot: usize) -> bool {
-        self.0[at] = node.lane(slot);
-        true
+    fn set(&mut self, at: usize, node: &Node<'_, L>, from: usize, count: usize) -> bool {
+        let lanes = &mut self.0[at..at + count];
+        node.read_lanes(from, lanes);
+        // Without an end before the last, so that vectors do it.
+        lanes.iter().zip(lanes.get(1..).unwrap_or_default()).fold(true, |sound, (a, b)| sound & (a <= b))
+    }
+
+    fn copy_within(&mut self, from: usize, to: usize) {
+        self.0[to] = self.0[from];
     }
 
     fn reverse(&mut self, from: usize, to: usize) {
@@ -235,6 +289,14 @@ impl KeyBatch<Bytes> for BytesBatch {
         BytesBatch { wanted: false, copies: KeyCopies::none() }
     }
 
+    unsafe fn init(memory: *mut Self) {
+        // SAFETY: the caller's.
+        unsafe {
+            (&raw mut (*memory).wanted).write(false);
+            KeyCopies::init(&raw mut (*memory).copies);
+        }
+    }
+
     fn begin(&mut self, page: &Page<'_, Bytes>, wanted: bool) {
         self.wanted = wanted;
         if wanted {
@@ -249,8 +311,22 @@ impl KeyBatch<Bytes> for BytesBatch {
     }
 
     #[inline]
-    fn set(&mut self, at: usize, node: &Node<'_, Bytes>, slot: usize) -> bool {
-        !self.wanted || self.copies.set(at, node, slot)
+    fn set(&mut self, at: usize, node: &Node<'_, Bytes>, from: usize, count: usize) -> bool {
+        let (mut sound, mut next, mut before) = (true, at, 0);
+        node.for_each_head(from..from + count, |head, slots| {
+            let lane = node.lane_of(head);
+            sound &= lane >= before;
+            before = lane;
+            if self.wanted {
+                (next..next + slots).for_each(|at| sound &= self.copies.set(at, node, head));
+            }
+            next += slots;
+        });
+        sound
+    }
+
+    fn copy_within(&mut self, from: usize, to: usize) {
+        self.copies.copy_within(from, to);
     }
 
     fn reverse(&mut self, from: usize, to: usize) {

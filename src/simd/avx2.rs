@@ -15,6 +15,29 @@ pub unsafe fn run<A, R>(work: impl FnOnce(Simd, A) -> R, arguments: A) -> R {
 /// `n` lanes can be read at `lanes`.
 #[inline]
 #[target_feature(enable = "avx2,bmi2,popcnt")]
+pub unsafe fn less_u8(lanes: *const u8, n: usize, key: u8) -> usize {
+    let keys = _mm256_set1_epi8(key as i8);
+    // A lane is less unless it is the greater of key and lane.
+    let less = |part| !_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(part, keys), part)) as u32;
+    // SAFETY: `n` lanes can be read at `lanes`, and each is a byte.
+    unsafe { count_bytes(lanes, n, less) }
+}
+
+/// # Safety
+/// `n` lanes can be read at `lanes`.
+#[inline]
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+pub unsafe fn less_u16(lanes: *const u8, n: usize, key: u16) -> usize {
+    let keys = _mm256_set1_epi16(key as i16);
+    let less = |part| !_mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_max_epu16(part, keys), part)) as u32;
+    // SAFETY: `n` lanes can be read at `lanes`, and each is two bytes.
+    unsafe { count_bytes(lanes, 2 * n, less) / 2 }
+}
+
+/// # Safety
+/// `n` lanes can be read at `lanes`.
+#[inline]
+#[target_feature(enable = "avx2,bmi2,popcnt")]
 pub unsafe fn less_u32(lanes: *const u8, n: usize, key: u32) -> usize {
     // AVX2 compares signed integers only: turning the top bit over maps one order to the other.
     let sign = _mm256_set1_epi32(i32::MIN);
@@ -192,6 +215,48 @@ pub unsafe fn at_most_u64(lanes: *const u8, n: usize, key: u64) -> usize {
 pub unsafe fn at_most_u128(lanes: *const u8, n: usize, key: u128) -> usize {
     // SAFETY: `n` lanes can be read at `lanes`.
     unsafe { super::portable_at_most(lanes, n, key) }
+}
+
+/// How many of the `size` bytes at `bytes` have their bit set in what `less` makes of them.
+///
+/// # Safety
+/// The bytes can be read.
+#[inline]
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+unsafe fn count_bytes(bytes: *const u8, size: usize, less: impl Fn(__m256i) -> u32) -> usize {
+    let Some(last) = size.checked_sub(32) else {
+        // SAFETY: the bytes are fewer than 32.
+        let part = unsafe { first_bytes(bytes, size) };
+        return _bzhi_u32(less(part), size as u32).count_ones() as usize;
+    };
+    let mut count = 0;
+    for i in (0..last).step_by(32) {
+        // SAFETY: i < last, so i + 32 <= size.
+        count += less(unsafe { _mm256_loadu_si256(bytes.add(i).cast()) }).count_ones();
+    }
+    // The last vector ends where the bytes end, and may begin with some that are counted already.
+    let counted = last.next_multiple_of(32) - last;
+    // SAFETY: last + 32 is size.
+    count += (less(unsafe { _mm256_loadu_si256(bytes.add(last).cast()) }) >> counted).count_ones();
+    count as usize
+}
+
+/// A vector that begins with the `size` bytes at `bytes`.
+///
+/// # Safety
+/// The bytes can be read, and are fewer than 32.
+#[inline]
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+unsafe fn first_bytes(bytes: *const u8, size: usize) -> __m256i {
+    let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let words = _mm256_set1_epi32((size / 4) as i32);
+    // SAFETY: the mask keeps the load within the whole words.
+    let whole = unsafe { _mm256_maskload_epi32(bytes.cast(), _mm256_cmpgt_epi32(words, places)) };
+    // AVX2 masks no less than 32 bits.
+    // SAFETY: i < size.
+    let byte = |i| unsafe { i32::from(*bytes.add(i)) };
+    let rest = (size & !3..size).rev().fold(0, |rest, i| rest << 8 | byte(i));
+    _mm256_or_si256(whole, _mm256_and_si256(_mm256_set1_epi32(rest), _mm256_cmpeq_epi32(words, places)))
 }
 
 /// The place of the greatest lane that is `key` or less, where `best` is the greatest among the first `whole` lanes.

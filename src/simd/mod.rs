@@ -24,7 +24,7 @@ pub enum Kernel {
     Portable = 1,
     /// x86-64 with AVX2.
     Avx2 = 2,
-    /// x86-64 with AVX-512.
+    /// x86-64 with AVX-512, for bytes and words too.
     Avx512 = 3,
     /// AArch64.
     Neon = 4,
@@ -40,7 +40,7 @@ impl Kernel {
         match self {
             Kernel::Portable => true,
             Kernel::Avx2 => is_x86_feature_detected!("avx2") && bits(),
-            Kernel::Avx512 => is_x86_feature_detected!("avx512f") && bits(),
+            Kernel::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") && bits(),
             Kernel::Neon => false,
         }
     }
@@ -82,7 +82,7 @@ fn choose(chosen: &AtomicU8) -> Kernel {
     kernel
 }
 
-/// An unsigned integer that the kernels can count and find.
+/// An unsigned integer that the kernels can count.
 pub trait Counted: Copy + Ord {
     /// The next larger value, if there is one.
     fn successor(self) -> Option<Self>;
@@ -93,19 +93,22 @@ pub trait Counted: Copy + Ord {
     /// # Safety
     /// `n` integers can be read at `lanes`, and this machine supports `kernel`.
     unsafe fn less(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize;
+}
 
+/// An unsigned integer that the kernels can also find.
+pub trait Found: Counted {
     /// The place of an integer that is `key` among the `n` stored at `lanes`, or at least `n` where none is. Of several
     /// equal integers, any.
     ///
     /// # Safety
-    /// As for [`less`](Self::less).
+    /// As for [`less`](Counted::less).
     unsafe fn equal(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize;
 
     /// The place of the greatest integer that is `key` or less among the `n` stored at `lanes`, or at least `n` where
     /// none is. Of several equal integers, any.
     ///
     /// # Safety
-    /// As for [`less`](Self::less).
+    /// As for [`less`](Counted::less).
     unsafe fn at_most(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize;
 }
 
@@ -198,7 +201,7 @@ impl Simd {
 
     /// The place of the lane `key`, in any order.
     #[inline(always)]
-    pub fn position<L: Counted>(self, lanes: Lanes<'_>, key: L) -> Option<usize> {
+    pub fn position<L: Found>(self, lanes: Lanes<'_>, key: L) -> Option<usize> {
         let (at, n, room) = within::<L>(lanes)?;
         // SAFETY: as in `count_less`.
         let place = unsafe { L::equal(self.0, at, n, room, key) };
@@ -207,7 +210,7 @@ impl Simd {
 
     /// The place of the greatest lane that is `key` or less, in any order.
     #[inline(always)]
-    pub fn position_at_most<L: Counted>(self, lanes: Lanes<'_>, key: L) -> Option<usize> {
+    pub fn position_at_most<L: Found>(self, lanes: Lanes<'_>, key: L) -> Option<usize> {
         let (at, n, room) = within::<L>(lanes)?;
         // SAFETY: as in `count_less`.
         let place = unsafe { L::at_most(self.0, at, n, room, key) };
@@ -258,7 +261,7 @@ pub fn prefetch(line: *const u8) {
 }
 
 macro_rules! counted {
-    ($lane:ident, $less:ident, $equal:ident, $at_most:ident) => {
+    ($lane:ident, $less:ident) => {
         impl Counted for $lane {
             #[inline]
             fn successor(self) -> Option<Self> {
@@ -281,7 +284,19 @@ macro_rules! counted {
                     }
                 }
             }
+        }
+    };
+}
 
+counted!(u8, less_u8);
+counted!(u16, less_u16);
+counted!(u32, less_u32);
+counted!(u64, less_u64);
+counted!(u128, less_u128);
+
+macro_rules! found {
+    ($lane:ident, $equal:ident, $at_most:ident) => {
+        impl Found for $lane {
             #[inline(always)]
             unsafe fn equal(kernel: Kernel, lanes: *const u8, n: usize, room: usize, key: Self) -> usize {
                 // SAFETY: the lanes and the room behind them can be read, and the processor has what the kernel takes.
@@ -315,9 +330,9 @@ macro_rules! counted {
     };
 }
 
-counted!(u32, less_u32, equal_u32, at_most_u32);
-counted!(u64, less_u64, equal_u64, at_most_u64);
-counted!(u128, less_u128, equal_u128, at_most_u128);
+found!(u32, equal_u32, at_most_u32);
+found!(u64, equal_u64, at_most_u64);
+found!(u128, equal_u128, at_most_u128);
 
 /// # Safety
 /// `n` lanes can be read at `lanes`.
@@ -359,119 +374,238 @@ unsafe fn portable_at_most<L: Counted>(lanes: *const u8, n: usize, key: L) -> us
 mod tests {
     use super::*;
     use crate::format::Lane;
+    use core::fmt::Debug;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// More lanes than any kernel takes at once, several times over.
+    /// More lanes than any kernel takes at once, twice over.
     const MOST: usize = 130;
 
+    /// An integer of any width that the kernels know.
+    trait Integer: Counted + Debug {
+        const SIZE: usize = size_of::<Self>();
+
+        /// The low bits of `v`.
+        fn of(v: u128) -> Self;
+
+        fn store(self, bytes: &mut [u8], at: usize);
+    }
+
+    macro_rules! integer {
+        ($($integer:ident)*) => {
+            $(impl Integer for $integer {
+                fn of(v: u128) -> Self {
+                    v as $integer
+                }
+
+                fn store(self, bytes: &mut [u8], at: usize) {
+                    bytes[at..][..size_of::<$integer>()].copy_from_slice(&self.to_ne_bytes());
+                }
+            })*
+        };
+    }
+
+    integer!(u8 u16 u32 u64 u128);
+
     /// The lanes stored at an odd place, with lanes around them that must not be counted.
-    fn stored<L: Lane>(lanes: &[L], at: usize, around: L) -> Vec<u8> {
+    fn stored<L: Integer>(lanes: &[L], at: usize, around: L) -> Vec<u8> {
         let mut bytes = vec![0; at + (lanes.len() + 16) * L::SIZE];
         for place in 0..16 {
-            around.write(&mut bytes, at + (lanes.len() + place) * L::SIZE);
+            around.store(&mut bytes, at + (lanes.len() + place) * L::SIZE);
         }
         for (place, lane) in lanes.iter().enumerate() {
-            lane.write(&mut bytes, at + place * L::SIZE);
+            lane.store(&mut bytes, at + place * L::SIZE);
         }
         bytes
     }
 
-    /// All kernels, and the chosen one, against a plain count of the first `n` lanes, for every `n`.
-    fn check<L: Lane>(lanes: &[L], keys: &[L]) {
-        for (at, around) in [(0, L::MIN), (1, L::MAX), (7, L::MIN), (61, L::MAX)] {
+    /// What is asked of the kernels.
+    struct Question<'a, L> {
+        bytes: &'a [u8],
+        at: usize,
+        /// The lanes stored there.
+        used: &'a [L],
+        /// The most there could be.
+        most: usize,
+        key: L,
+    }
+
+    impl<'a, L: Integer> Question<'a, L> {
+        /// The lanes as every kernel may be given them.
+        fn nodes(&self) -> impl Iterator<Item = (Simd, Lanes<'a>)> {
+            let &Question { bytes, at, used, most, .. } = self;
+            let node = move |room| Lanes { bytes, at, n: used.len(), room };
+            Simd::all().flat_map(move |simd| [(simd, node(used.len())), (simd, node(most))])
+        }
+
+        fn wrong(&self, Simd(kernel): Simd, Lanes { at, n, room, .. }: Lanes<'_>) -> String {
+            format!("{kernel:?} {at} {n} {room} {:?} {:?}", self.key, self.used)
+        }
+    }
+
+    /// All kernels, and the chosen one, against a plain count.
+    fn check_counts<L: Integer>(question: &Question<'_, L>) {
+        let &Question { bytes, at, used, key, .. } = question;
+        let n = used.len();
+        let less = used.iter().filter(|lane| **lane < key).count();
+        let less_equal = used.iter().filter(|lane| **lane <= key).count();
+        for kernel in available() {
+            let counted = count_less_with(kernel, bytes, at, n, key);
+            assert_eq!(counted, less, "{kernel:?} {at} {n} {key:?} {used:?}");
+        }
+        assert_eq!(count_less(bytes, at, n, key), less);
+        assert_eq!(count_less_equal(bytes, at, n, key), less_equal);
+        for (simd, node) in question.nodes() {
+            assert_eq!(simd.count_less(node, key), less, "{}", question.wrong(simd, node));
+            assert_eq!(simd.count_less_equal(node, key), less_equal, "{}", question.wrong(simd, node));
+        }
+    }
+
+    /// As [`check_counts`], and what is found against a plain search.
+    fn check_all<L: Integer + Lane>(question: &Question<'_, L>) {
+        check_counts(question);
+        let &Question { bytes, at, used, key, .. } = question;
+        assert_eq!(L::count_less(bytes, at, used.len(), key), count_less(bytes, at, used.len(), key));
+        assert_eq!(L::count_less_equal(bytes, at, used.len(), key), count_less_equal(bytes, at, used.len(), key));
+        let equal = used.contains(&key).then_some(&key);
+        let greatest = used.iter().filter(|lane| **lane <= key).max();
+        let of = |place: usize| used.get(place).expect("one of the lanes");
+        for (simd, node) in question.nodes() {
+            assert_eq!(simd.position(node, key).map(of), equal, "{}", question.wrong(simd, node));
+            assert_eq!(simd.position_at_most(node, key).map(of), greatest, "{}", question.wrong(simd, node));
+        }
+    }
+
+    /// What `check` makes of the first `n` lanes, for every `n`.
+    fn each_count<L: Integer>(lanes: &[L], keys: &[L], check: impl Fn(&Question<'_, L>)) {
+        let ends = [L::of(0), L::of(u128::MAX)];
+        for (at, around) in [(0, ends[0]), (1, ends[1]), (7, ends[0]), (61, ends[1])] {
             let bytes = stored(lanes, at, around);
             for n in 0..=lanes.len() {
-                let used = &lanes[..n];
                 for &key in keys {
-                    let less = used.iter().filter(|lane| **lane < key).count();
-                    let less_equal = used.iter().filter(|lane| **lane <= key).count();
-                    for kernel in available() {
-                        let counted = count_less_with(kernel, &bytes, at, n, key);
-                        assert_eq!(counted, less, "{kernel:?} {at} {n} {key:?} {used:?}");
-                    }
-                    assert_eq!(L::count_less(&bytes, at, n, key), less);
-                    assert_eq!(L::count_less_equal(&bytes, at, n, key), less_equal);
-                    let greatest = used.iter().filter(|lane| **lane <= key).max();
-                    for (kernel, room) in available().flat_map(|kernel| [(kernel, n), (kernel, lanes.len())]) {
-                        let (simd, node) = (Simd(kernel), Lanes { bytes: &bytes, at, n, room });
-                        let of = |place: usize| used.get(place).expect("one of the lanes");
-                        let wrong = || format!("{kernel:?} {at} {n} {room} {key:?} {used:?}");
-                        assert_eq!(simd.count_less(node, key), less, "{}", wrong());
-                        assert_eq!(simd.count_less_equal(node, key), less_equal, "{}", wrong());
-                        let found = simd.position(node, key).map(of);
-                        assert_eq!(found, used.contains(&key).then_some(&key), "{}", wrong());
-                        assert_eq!(simd.position_at_most(node, key).map(of), greatest, "{}", wrong());
-                    }
+                    check(&Question { bytes: &bytes, at, used: &lanes[..n], most: lanes.len(), key });
                 }
             }
         }
     }
 
     /// Values at which a kernel could take one order, or one half of a lane, for another.
-    fn extremes<L: Lane>() -> Vec<L> {
+    fn extremes<L: Integer>() -> Vec<L> {
         let bits = 8 * L::SIZE as u32;
         let edges = [0, bits / 4, bits / 2, bits - 1, bits].map(|bit| match bit {
             128 => 0,
             _ => 1u128 << bit,
         });
         let near = edges.iter().flat_map(|e| [e.wrapping_sub(1), *e, e.wrapping_add(1)]);
-        near.map(L::from_u128).collect()
+        near.map(L::of).collect()
     }
 
-    fn random<L: Lane>(rng: &mut StdRng) -> L {
-        L::from_u128(rng.random::<u128>() >> rng.random_range(0..128))
+    fn random<L: Integer>(rng: &mut StdRng) -> L {
+        L::of(rng.random::<u128>() >> rng.random_range(0..128))
     }
 
-    fn all_inputs<L: Lane>() {
+    fn all_inputs<L: Integer>(check: impl Fn(&Question<'_, L>)) {
         let mut rng = StdRng::seed_from_u64(8 * L::SIZE as u64);
         let extremes = extremes::<L>();
         let mut unsorted: Vec<L> = (0..MOST).map(|_| random(&mut rng)).collect();
         let mut keys = extremes.clone();
         keys.extend_from_slice(&unsorted[..8]);
-        check(&unsorted, &keys);
+        each_count(&unsorted, &keys, &check);
         unsorted.sort();
-        check(&unsorted, &keys);
+        each_count(&unsorted, &keys, &check);
         let cycled: Vec<L> = extremes.iter().copied().cycle().take(MOST).collect();
-        check(&cycled, &extremes);
+        each_count(&cycled, &extremes, &check);
         for &lane in &extremes {
-            check(&[lane; 40], &extremes);
+            each_count(&[lane; 70], &extremes, &check);
         }
     }
 
     #[test]
+    fn u8_kernels_agree() {
+        all_inputs::<u8>(check_counts);
+    }
+
+    #[test]
+    fn u16_kernels_agree() {
+        all_inputs::<u16>(check_counts);
+    }
+
+    #[test]
     fn u32_kernels_agree() {
-        all_inputs::<u32>();
+        all_inputs::<u32>(check_all);
     }
 
     #[test]
     fn u64_kernels_agree() {
-        all_inputs::<u64>();
+        all_inputs::<u64>(check_all);
     }
 
     #[test]
     fn u128_kernels_agree() {
-        all_inputs::<u128>();
+        all_inputs::<u128>(check_all);
     }
 
-    fn stays_inside<L: Lane>() {
-        let bytes = vec![0; 64];
-        let fit = 64 / L::SIZE;
-        for n in [fit + 1, usize::MAX / L::SIZE, usize::MAX] {
-            for at in [0, 1, 63, 64, 65, usize::MAX] {
-                let left = 64usize.saturating_sub(at) / L::SIZE;
-                assert_eq!(L::count_less(&bytes, at, n, L::MAX), left);
-                assert_eq!(L::count_less_equal(&bytes, at, n, L::MAX), left);
-                let lanes = Lanes { bytes: &bytes, at, n, room: fit };
-                assert_eq!(Simd::run(|simd, key| simd.count_less(lanes, key), L::MAX), left);
-                assert_eq!(Simd::run(|simd, key| simd.position(lanes, key), L::MAX), None);
-                assert_eq!(Simd::run(|simd, key| simd.position(lanes, key), L::MIN).is_some(), left > 0);
-                assert_eq!(Simd::run(|simd, key| simd.position_at_most(lanes, key), L::MAX).is_some(), left > 0);
+    /// Every lane and every key there can be.
+    #[test]
+    fn u8_kernels_know_all_orders() {
+        let lanes: Vec<u8> = (0..=u8::MAX).collect();
+        for kernel in available() {
+            for key in 0..=u8::MAX {
+                assert_eq!(count_less_with(kernel, &lanes, 0, lanes.len(), key), usize::from(key));
             }
+        }
+    }
+
+    fn many_count<L: Integer>() {
+        let bytes = vec![0; (1 << 20) + 100];
+        let n = bytes.len() / L::SIZE;
+        for kernel in available() {
+            assert_eq!(count_less_with(kernel, &bytes, 0, n, L::of(1)), n, "{kernel:?}");
+        }
+    }
+
+    /// More lanes than counters as narrow as a lane can count.
+    #[test]
+    fn many_lanes_count() {
+        many_count::<u8>();
+        many_count::<u16>();
+        many_count::<u32>();
+        many_count::<u64>();
+        many_count::<u128>();
+    }
+
+    /// Lanes that do not all fit in their bytes, and how many do.
+    fn too_many<L: Integer>() -> impl Iterator<Item = (Lanes<'static>, usize)> {
+        let room = 64 / L::SIZE;
+        [room + 1, usize::MAX / L::SIZE, usize::MAX].into_iter().flat_map(move |n| {
+            let lanes = move |at| Lanes { bytes: &[0; 64], at, n, room };
+            let fit = |at| 64usize.saturating_sub(at) / L::SIZE;
+            [0, 1, 63, 64, 65, usize::MAX].map(|at| (lanes(at), fit(at)))
+        })
+    }
+
+    fn counts_inside<L: Integer>() {
+        let most = L::of(u128::MAX);
+        for (lanes, fit) in too_many::<L>() {
+            assert_eq!(count_less(lanes.bytes, lanes.at, lanes.n, most), fit);
+            assert_eq!(count_less_equal(lanes.bytes, lanes.at, lanes.n, most), fit);
+            assert_eq!(Simd::run(|simd, key| simd.count_less(lanes, key), most), fit);
+        }
+    }
+
+    fn stays_inside<L: Integer + Found>() {
+        counts_inside::<L>();
+        let (least, most) = (L::of(0), L::of(u128::MAX));
+        for (lanes, fit) in too_many::<L>() {
+            assert_eq!(Simd::run(|simd, key| simd.position(lanes, key), most), None);
+            assert_eq!(Simd::run(|simd, key| simd.position(lanes, key), least).is_some(), fit > 0);
+            assert_eq!(Simd::run(|simd, key| simd.position_at_most(lanes, key), most).is_some(), fit > 0);
         }
     }
 
     #[test]
     fn lanes_outside_do_not_count() {
+        counts_inside::<u8>();
+        counts_inside::<u16>();
         stays_inside::<u32>();
         stays_inside::<u64>();
         stays_inside::<u128>();
@@ -505,31 +639,40 @@ mod tests {
         }
     }
 
+    /// The last lanes of `bytes`, as every kernel may be given them.
+    #[cfg(target_os = "linux")]
+    fn last<L: Integer>(bytes: &[u8]) -> impl Iterator<Item = (Simd, Lanes<'_>)> {
+        let rooms = (0..=MOST).flat_map(|n| [(n, n), (n, MOST + 10)]);
+        let nodes = rooms.map(|(n, room)| Lanes { bytes, at: bytes.len() - n * L::SIZE, n, room });
+        nodes.flat_map(|node| Simd::all().map(move |simd| (simd, node)))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn counts_before_a_guard<L: Integer>(bytes: &[u8]) {
+        for (simd, node) in last::<L>(bytes) {
+            assert_eq!(count_less_with(simd.0, node.bytes, node.at, node.n, L::of(1)), node.n);
+            assert_eq!(simd.count_less(node, L::of(1)), node.n);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn stays_before_a_guard<L: Integer + Found>(bytes: &[u8]) {
+        counts_before_a_guard::<L>(bytes);
+        for (simd, node) in last::<L>(bytes) {
+            assert_eq!(simd.position(node, L::of(1)), None);
+            assert_eq!(simd.position_at_most(node, L::of(1)).is_some(), node.n > 0);
+        }
+    }
+
     #[test]
     #[cfg(target_os = "linux")]
     fn no_kernel_reads_past_the_last_lane() {
         let bytes = zeroes_before_a_guard();
-        for kernel in available() {
-            for n in 0..=70 {
-                let at = |size: usize| bytes.len() - n * size;
-                assert_eq!(count_less_with(kernel, bytes, at(4), n, 1u32), n);
-                assert_eq!(count_less_with(kernel, bytes, at(8), n, 1u64), n);
-                assert_eq!(count_less_with(kernel, bytes, at(16), n, 1u128), n);
-                for room in [n, 80] {
-                    let lanes = |size| Lanes { bytes, at: at(size), n, room };
-                    let simd = Simd(kernel);
-                    assert_eq!(simd.count_less(lanes(4), 1u32), n);
-                    assert_eq!(simd.count_less(lanes(8), 1u64), n);
-                    assert_eq!(simd.count_less(lanes(16), 1u128), n);
-                    assert_eq!(simd.position(lanes(4), 1u32), None);
-                    assert_eq!(simd.position(lanes(8), 1u64), None);
-                    assert_eq!(simd.position(lanes(16), 1u128), None);
-                    assert_eq!(simd.position_at_most(lanes(4), 1u32).is_some(), n > 0);
-                    assert_eq!(simd.position_at_most(lanes(8), 1u64).is_some(), n > 0);
-                    assert_eq!(simd.position_at_most(lanes(16), 1u128).is_some(), n > 0);
-                }
-            }
-        }
+        counts_before_a_guard::<u8>(bytes);
+        counts_before_a_guard::<u16>(bytes);
+        stays_before_a_guard::<u32>(bytes);
+        stays_before_a_guard::<u64>(bytes);
+        stays_before_a_guard::<u128>(bytes);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{INNER_SPLIT_FILL, Seek, Tree};
 use crate::format::{Block, Error, Lane, NO_BLOCK, PageBytes, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
-use crate::page::{Aim, Entry, Joined, KeySpace, Links, Page, Plan, Thrift};
+use crate::page::{Aim, Arrangement, Entry, Joined, KeySpace, Links, Page, Plan, Thrift};
 use crate::store::{Exclusive, LockMode, Locked, Store};
 
 /// How an entry is inserted.
@@ -14,6 +14,9 @@ pub struct InsertOptions {
     /// The entry is another version of a row that has one with the same key, likely in the same leaf.
     pub adds_version: bool,
 }
+
+/// Entries behind a new one in its page that are few enough for an ascending stretch to go on behind the page.
+const NEARLY_ALL: usize = 16;
 
 impl InsertOptions {
     /// An inner page's entry.
@@ -131,8 +134,10 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         if matches!(plan, Plan::Full) && options.adds_version && self.remove_versions(target)? {
             plan = look(target, Thrift::Tight)?;
         }
-        if let Plan::Repack { cell } = plan {
-            self.commit([Some(target.writable())], &Change::new().edit(Edit::Repack { cell }));
+        if let Plan::Repack { cell } = plan
+            && let Some(arrangement) = self.page(target)?.repacked(cell)
+        {
+            self.commit([Some(target.writable())], &Change::new().edit(Edit::Repack(arrangement.counts())));
             plan = look(target, Thrift::Tight)?;
         }
         Ok(has_room(&plan))
@@ -153,14 +158,15 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let (mut left, mut right) = (self.store.allocate()?, self.store.allocate()?);
         let (left_block, right_block) = (left.block(), right.block());
         let mut fence = K::FIRST;
-        let keep = K::choose_split(&entries, Aim { left: 50, parting: None }, self.order, &mut fence);
+        let keep = K::choose_split(&entries, Aim { left: 50, parting: None, exactly: None }, self.order, &mut fence);
         let (low, middle, high) = (page.low(), K::fence_of(&fence), page.high());
-        let left_links = Links { level: page.level(), left: NO_BLOCK, right: right_block, low, high: middle };
-        let right_links = Links { level: page.level(), left: left_block, right: NO_BLOCK, low: middle, high };
+        let (level, fill) = (page.level(), Links::<K>::HALF);
+        let left_links = Links { level, left: NO_BLOCK, right: right_block, low, high: middle, fill };
+        let right_links = Links { level, left: left_block, right: NO_BLOCK, low: middle, high, fill };
         let left_page = self.build(&left_links, keep, page.iter(), ROOT)?;
         let right_page = self.build(&right_links, total - keep, page.iter().skip(keep), ROOT)?;
         let children = [K::downlink(K::first(), left_block), K::downlink(&fence, right_block)];
-        let root_links = Links { level: page.level() + 1, left: NO_BLOCK, right: NO_BLOCK, low, high };
+        let root_links = Links { level: level + 1, left: NO_BLOCK, right: NO_BLOCK, low, high, fill };
         let root_page = self.build(&root_links, 2, children.into_iter(), ROOT)?;
         if page.level() == 0 {
             self.store.note_split(ROOT, left_block);
@@ -215,8 +221,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let mut fence = K::FIRST;
         let keep = K::choose_split(&entries, self.aim(&page, &entries, before, fill), self.order, &mut fence);
         let middle = K::fence_of(&fence);
-        let left_links = Links { level, left: page.left(), right: new_block, low: page.low(), high: middle };
-        let right_links = Links { level, left: block, right: page.right(), low: middle, high: page.high() };
+        let fill = Links::<K>::HALF;
+        let left_links = Links { level, left: page.left(), right: new_block, low: page.low(), high: middle, fill };
+        let right_links = Links { level, left: block, right: page.right(), low: middle, high: page.high(), fill };
         let stay = keep - usize::from(before < keep);
         let moved = K::right_half(&page, self.geometry, &right_links, stay).and_then(|mut half| {
             let mut change = Change::new();
@@ -226,7 +233,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let right_page =
             moved.map_or_else(|| self.build(&right_links, total - keep, entries.iter().skip(keep), block), Ok)?;
         let mut left_page = *target.bytes();
-        let halve = K::halve(stay, new_block, middle);
+        let (mut arrangement, entry) = (Arrangement::default(), &K::shorten(*entry));
+        let halve = K::halve(&page, stay, new_block, middle, &mut arrangement);
         let halved = halve.filter(|edit| Change::new().edit(*edit).redo(0, &mut left_page));
         let left_change = halved.map(|edit| start(below.is_some()).edit(edit)).and_then(|mut change| {
             let is_done = keep <= before || self.plan_in(&left_page, key, entry, &mut change);
@@ -275,7 +283,14 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         };
         // Rows of a growing table come behind those with the same key: what is before them is left full.
         let is_behind = level == 0 && total / 2 < before && repeats(total / 2) && !repeats(before + 1);
-        Aim { left: if appends { fill } else { 50 }, parting: is_behind.then_some(before) }
+        let ascends = level == 0 && !appends && entries.continues_stretch();
+        // The stretch goes on behind the page, or before keys that it does not reach.
+        let goes_on = total - before <= NEARLY_ALL;
+        Aim {
+            left: if appends || ascends && goes_on { fill } else { 50 },
+            parting: is_behind.then_some(before),
+            exactly: (ascends && !goes_on).then_some(before + 1),
+        }
     }
 
     /// Adds to a change of a page that is in private memory what inserting an entry takes, if there is room for that.

@@ -3,7 +3,7 @@
 use super::INNER_LOAD_FILL;
 use crate::format::{Block, Geometry, Key, Lane, MAX_PAGE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid};
 use crate::keys::bytes::{HEAD, MOST_PARTS, OwnedKey, Stored};
-use crate::page::{Bytes, Entry, Filling, KeySpace, Keys, Links, repeats};
+use crate::page::{Bytes, Entry, Filling, KeySpace, Keys, Links};
 
 /// Most levels a tree can have: each inner page has several children, and there are 2³² blocks.
 const MOST_LEVELS: usize = 16;
@@ -16,7 +16,8 @@ pub trait Loadable: KeySpace {
 
 /// The entries of a page being filled: plain memory.
 pub trait Batch<K: KeySpace> {
-    /// Adds an entry, if a page that begins at `low` and is filled to `fill` percent has room for it.
+    /// Adds an entry, if a page that begins at `low` and is filled to `fill` percent has room for it. If not,
+    /// [`drop_front`](Batch::drop_front) comes next.
     fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &K::OwnedKey, entry: &Entry<'_, K>) -> bool;
     /// How many there are.
     fn len(&self) -> usize;
@@ -36,7 +37,7 @@ pub trait Batch<K: KeySpace> {
         order: K::Order<'_>,
     );
     /// Forgets the first entries. The others' page begins at `low`.
-    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &K::OwnedKey);
+    fn drop_front(&mut self, geometry: &Geometry, level: u8, fill: usize, count: usize, low: &K::OwnedKey);
 }
 
 /// Where a loader's pages go.
@@ -85,6 +86,7 @@ impl<K: Loadable> Level<K> {
         at: usize,
         geometry: &Geometry,
         order: K::Order<'_>,
+        fill: usize,
         count: usize,
         next: Option<&Entry<'_, K>>,
         right: Block,
@@ -97,12 +99,12 @@ impl<K: Loadable> Level<K> {
                 Some(next) if count == batch.len() => batch.set_fence(&mut fence, at as u8, &last, next, order),
                 _ => batch.set_fence(&mut fence, at as u8, &last, &batch.entry(count), order),
             }
-            Some((self.page(at, geometry, count, right, &fence)?, count))
+            Some((self.page(at, geometry, fill, count, right, &fence)?, count))
         };
         let (page, count) = (1..=count).rev().find_map(page_of).expect("an entry and two fences fit a page");
         (self.left, self.block) = (self.block, right);
         K::copy(&mut self.low, &fence);
-        self.batch.drop_front(geometry, at as u8, count, &self.low);
+        self.batch.drop_front(geometry, at as u8, fill, count, &self.low);
         page
     }
 
@@ -111,12 +113,13 @@ impl<K: Loadable> Level<K> {
         &self,
         at: usize,
         geometry: &Geometry,
+        fill: usize,
         count: usize,
         right: Block,
         high: &K::OwnedKey,
     ) -> Option<PageBytes> {
         let (low, high) = (K::fence_of(&self.low), K::fence_of(high));
-        let links = Links { level: at as u8, left: self.left, right, low, high };
+        let links = Links { level: at as u8, left: self.left, right, low, high, fill };
         K::build(geometry, &links, count, (0..count).map(|index| self.batch.entry(index)))
     }
 }
@@ -212,7 +215,7 @@ impl<K: Loadable> Loader<K> {
         let right = self.take_block(pages);
         let level = &mut self.levels[at];
         let (low, block) = (level.low, level.block);
-        pages.write(block, &level.close(at, geometry, order, count, next, right));
+        pages.write(block, &level.close(at, geometry, order, self.fill, count, next, right));
         self.add_to(at + 1, geometry, order, &K::downlink(&low, block), pages);
     }
 
@@ -230,7 +233,7 @@ impl<K: Loadable> Loader<K> {
         loop {
             let level = &self.levels[at];
             let count = level.batch.len();
-            let Some(page) = level.page(at, geometry, count, NO_BLOCK, &K::LAST) else {
+            let Some(page) = level.page(at, geometry, self.fill, count, NO_BLOCK, &K::LAST) else {
                 // The last page has no upper fence, and keys that had much in common with it take more without.
                 self.close(at, geometry, order, count / 2, None, pages);
                 continue;
@@ -300,7 +303,7 @@ impl<K: Loadable> LeafWriter<K> {
     ) {
         let right = pages.take();
         let (low, block) = (self.level.low, self.level.block);
-        pages.write(block, &low, &self.level.close(0, geometry, order, count, next, right));
+        pages.write(block, &low, &self.level.close(0, geometry, order, self.fill, count, next, right));
     }
 
     /// Writes the part's last leaf, which ends at `high` and has the leaf `right` behind it. Returns its block.
@@ -313,7 +316,7 @@ impl<K: Loadable> LeafWriter<K> {
     ) -> Block {
         loop {
             let count = self.level.batch.len();
-            if let Some(page) = self.level.page(0, geometry, count, right, high) {
+            if let Some(page) = self.level.page(0, geometry, self.fill, count, right, high) {
                 pages.write(self.level.block, &self.level.low, &page);
                 return self.level.block;
             }
@@ -336,12 +339,12 @@ impl<L: Lane> Loadable for L {
 impl<L: Lane> Batch<L> for ExactBatch<L> {
     fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, _low: &Key<L>, entry: &Entry<'_, L>) -> bool {
         let layout = geometry.layout(level);
-        let mut filling = self.filling;
-        filling.push(layout, self.count > 0 && self.entries[self.count - 1].0 == entry.key);
-        let has_room = self.count < 2 || filling.fits(layout, 0, fill);
+        // If there is no room, the page is closed next, and counted anew.
+        self.filling.push(layout, fill, (entry.key.to_u128(), 0), entry.tid, entry.child);
+        let has_room = self.count < 2 || self.filling.fits(layout, 0, fill);
         if has_room {
             self.entries[self.count] = (entry.key, entry.tid, entry.child);
-            (self.count, self.filling) = (self.count + 1, filling);
+            self.count += 1;
         }
         has_room
     }
@@ -359,11 +362,13 @@ impl<L: Lane> Batch<L> for ExactBatch<L> {
         *fence = next.fence(level, last);
     }
 
-    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, _low: &Key<L>) {
+    fn drop_front(&mut self, geometry: &Geometry, level: u8, fill: usize, count: usize, _low: &Key<L>) {
         self.entries.copy_within(count..self.count, 0);
         self.count -= count;
-        let lanes = self.entries[..self.count].iter().map(|(lane, ..)| lane);
-        self.filling = Filling::of(geometry.layout(level), repeats(lanes));
+        self.filling = Filling::EMPTY;
+        for &(lane, tid, child) in &self.entries[..self.count] {
+            self.filling.push(geometry.layout(level), fill, (lane.to_u128(), 0), tid, child);
+        }
     }
 }
 
@@ -409,9 +414,27 @@ impl BytesFilling {
         sum
     }
 
+    /// How full the page is under a prefix.
+    fn filling_under(&self, geometry: &Geometry, level: u8, fill: usize, prefix: usize) -> Filling {
+        let mut filling = Filling::EMPTY;
+        for index in 0..self.count {
+            let (entry, at) = (self.entry(index), self.records[index].at as u16);
+            let head = (lane_under(&entry.key, prefix), at);
+            filling.push(geometry.layout(level), fill, head, entry.tid, entry.child);
+        }
+        filling
+    }
+
     fn is_repeated(&self, entry: &Entry<'_, Bytes>) -> bool {
         self.count > 0 && self.entry(self.count - 1).key.is_same(&entry.key)
     }
+}
+
+/// The lane of a key under a prefix.
+fn lane_under(key: &Stored<'_>, prefix: usize) -> u128 {
+    let mut head = [0; HEAD];
+    key.copy_from(prefix, &mut head);
+    u64::from_be_bytes(head).into()
 }
 
 fn cell_size(geometry: &Geometry, level: u8, prefix: usize, normal: usize, payload: usize) -> usize {
@@ -432,14 +455,17 @@ impl Batch<Bytes> for BytesFilling {
         let fences =
             layout.cell_size(low.normal_length(), low.payload.len()) + layout.cell_size(normal.max(last) + 1, payload);
         let needed = if repeated { 0 } else { normal + payload };
-        let mut filling = self.filling;
-        filling.push(layout, repeated);
+        let at = if repeated { self.records[self.count - 1].at } else { self.used as u32 };
+        if prefix != self.prefix || self.count == 0 {
+            self.filling = self.filling_under(geometry, level, fill, prefix);
+        }
+        // As in a page of exact lanes.
+        self.filling.push(layout, fill, (lane_under(&entry.key, prefix), at as u16), entry.tid, entry.child);
         // Two always fit, or there would be no end of levels.
-        let fits = self.count < 2 || filling.fits(layout, before + own + fences, fill);
+        let fits = self.count < 2 || self.filling.fits(layout, before + own + fences, fill);
         if !fits || self.used + needed > ARENA {
             return false;
         }
-        let at = if repeated { self.records[self.count - 1].at } else { self.used as u32 };
         if !repeated {
             let room = &mut self.arena[self.used..self.used + needed];
             entry.key.copy_from(0, &mut room[..normal]);
@@ -448,7 +474,7 @@ impl Batch<Bytes> for BytesFilling {
         self.records[self.count] =
             FilledEntry { at, normal: normal as u16, payload: payload as u16, child: entry.child, tid: entry.tid };
         (self.count, self.used) = (self.count + 1, self.used + needed);
-        (self.prefix, self.cells, self.filling) = (prefix, before + own, filling);
+        (self.prefix, self.cells) = (prefix, before + own);
         true
     }
 
@@ -477,7 +503,7 @@ impl Batch<Bytes> for BytesFilling {
         }
     }
 
-    fn drop_front(&mut self, geometry: &Geometry, level: u8, count: usize, low: &OwnedKey) {
+    fn drop_front(&mut self, geometry: &Geometry, level: u8, fill: usize, count: usize, low: &OwnedKey) {
         self.records.copy_within(count..self.count, 0);
         self.count -= count;
         let start = if self.count == 0 { self.used } else { self.records[0].at as usize };
@@ -489,8 +515,7 @@ impl Batch<Bytes> for BytesFilling {
         let common = |index: usize| common(level, low, &self.entry(index));
         self.prefix = (0..self.count).map(common).min().unwrap_or(0);
         self.cells = self.cells_under(geometry, level, self.prefix);
-        let keys = self.records[..self.count].iter().map(|record| record.at);
-        self.filling = Filling::of(geometry.layout(level), repeats(keys));
+        self.filling = self.filling_under(geometry, level, fill, self.prefix);
     }
 }
 

@@ -12,7 +12,7 @@ const WORTHWHILE: usize = 24;
 
 /// A set of a page's entries to remove: nodes in descending order, a bit per slot.
 pub(super) struct RemovalSet {
-    nodes: [(u8, u64); MAX_PAGE_NODES],
+    nodes: [(u8, u128); MAX_PAGE_NODES],
     count: usize,
 }
 
@@ -22,11 +22,11 @@ impl RemovalSet {
         let mut removal = RemovalSet { nodes: [(0, 0); MAX_PAGE_NODES], count: 0 };
         for number in (0..page.nodes()).rev() {
             let node = page.node(number);
-            let mut bit = |slot: usize| {
+            let mut mask = 0;
+            node.for_each(0..node.len(), |slot, _, tid| {
                 let place = Position { node: number as u8, slot: slot as u8 };
-                u64::from(is_dead(place, node.tid(slot))) << slot
-            };
-            let mask = (0..node.len()).fold(0, |mask, slot| mask | bit(slot));
+                mask |= u128::from(is_dead(place, tid)) << slot;
+            });
             if mask != 0 {
                 removal.nodes[removal.count] = (number as u8, mask);
                 removal.count += 1;
@@ -63,13 +63,13 @@ impl Suspects {
         let mut before = None;
         for number in 0..page.nodes() {
             let node = page.node(number);
-            for slot in 0..node.len() {
-                let key = node.stored(slot);
+            node.for_each(0..node.len(), |slot, head, tid| {
+                let key = node.key_of(head);
                 let has_twin = before.is_some_and(|before| K::same_key(&before, &key));
                 before = Some(key);
                 let place = Position { node: number as u8, slot: slot as u8 };
-                suspects.add(Suspect { place, tid: node.tid(slot), has_twin, is_dead: false }, &may_be_dead);
-            }
+                suspects.add(Suspect { place, tid, has_twin, is_dead: false }, &may_be_dead);
+            });
         }
         suspects
     }

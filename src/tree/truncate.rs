@@ -1,10 +1,11 @@
 //! The end of the file: free pages there can be given back, once the pages that end the tree's levels are out of their
 //! way.
 
+use super::vacuum::removal_of;
 use super::{Seek, Tree};
 use crate::format::{Block, ROOT, Result, is_link};
 use crate::log::{Change, Edit};
-use crate::page::{self, KeySpace};
+use crate::page::{self, Arrangement, KeySpace};
 use crate::store::{Exclusive, Locked, Shared, Store};
 
 /// The end of the file: free pages, and such as can be moved.
@@ -127,19 +128,23 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let above = self.page(&parent)?;
         let here = above.lower_bound(K::borrow(&low, self.order));
         let is_child = !above.is_incomplete() && above.entry(here).is_some_and(|entry| entry.child == block);
-        let is_moved = leads_here && is_child;
+        let (doomed, image) = (removal_of(&[here]), *from.bytes());
+        let mut is_moved = leads_here && is_child;
+        let mut arrangement = Arrangement::default();
         if is_moved {
-            let image = *from.bytes();
             let time = if level == 0 { 0 } else { self.store.now() };
             let mut change = Change::new();
             if left.is_some() {
                 change = change.edit(Edit::SetRight(new_block)).page();
             }
             let change = change.edit(Edit::Delete { time }).page().edit(Edit::New(&image)).page();
-            let change = change.edit(Edit::SetChild { place: here, child: new_block });
-            self.store.note_merge(block, new_block);
-            let left = left.map(Locked::writable);
-            self.commit([left, Some(from.writable()), Some(to.writable()), Some(parent.writable())], &change);
+            let change = self.redirect(&parent, &doomed, &low, new_block, &mut arrangement, change)?;
+            is_moved = change.is_some();
+            if let Some(change) = change {
+                self.store.note_merge(block, new_block);
+                let left = left.map(Locked::writable);
+                self.commit([left, Some(from.writable()), Some(to.writable()), Some(parent.writable())], &change);
+            }
         }
         parent.release();
         Ok(is_moved)

@@ -4,8 +4,9 @@ use super::dead_tids::DeadTids;
 use super::{Seek, Tree};
 use crate::format::{Block, Error, META, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
-use crate::page::{self, Entry, KeySpace, Page, Plan, Thrift};
+use crate::page::{self, Arrangement, Entry, KeySpace, Page, Plan, Thrift};
 use crate::store::{Cleanup, Exclusive, Locked, Shared, Store};
+use arrayvec::ArrayVec;
 
 /// What a pass over the index found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -271,10 +272,12 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         }
         let child = page.entry(Position::FIRST).map(|entry| K::downlink(low, entry.child));
         let left_block = trio.left.as_ref().map_or(NO_BLOCK, Locked::block);
-        let mut image = [0; PAGE_SIZE];
-        let Some(lower) = K::lower(&beside, self.geometry, K::fence_of(low), left_block, &mut image) else {
+        let mut lower_image = [0; PAGE_SIZE];
+        let Some(lower) = K::lower(&beside, self.geometry, K::fence_of(low), left_block, &mut lower_image) else {
             return Ok(Deletion::NotNow);
         };
+        let doomed = removal_of(&[here, next]);
+        let (mut moved, mut redirected) = (Arrangement::default(), Arrangement::default());
         let mut change = Change::new();
         if trio.left.is_some() {
             change = change.edit(Edit::SetRight(right_block)).page();
@@ -287,38 +290,58 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let mut lowered = *trio.right.bytes();
         if let Some(child) = &child {
             Change::new().edit(lower).redo(0, &mut lowered);
-            change = match self.add_first(child, low, &mut lowered, right_block, change)? {
+            change = match self.add_at(child, low, (&mut lowered, right_block), &mut moved, change)? {
                 Some(change) => change,
                 None => return Ok(Deletion::NotNow),
             };
         } else {
             self.store.note_merge(block, right_block);
         }
-        let change = change
-            .page()
-            .edit(Edit::SetChild { place: here, child: right_block })
-            .edit(Edit::Remove { node: next.node, mask: 1 << next.slot });
+        let Some(change) = self.redirect(parent, &doomed, low, right_block, &mut redirected, change.page())? else {
+            return Ok(Deletion::NotNow);
+        };
         let Trio { left, page, right } = trio;
         let left = left.as_mut().map(Locked::writable);
         self.commit([left, Some(page.writable()), Some(right.writable()), Some(parent.writable())], &change);
         Ok(Deletion::Done)
     }
 
-    /// Adds to a change of `page` what inserting an entry takes that comes before all others; the page is repacked if
-    /// need be. `None` if it has no room.
-    fn add_first<'e>(
+    /// Adds to a change of an inner page that it has a downlink from `low` to `child` instead of other entries. `None` if
+    /// it has no room. `arrangement` is memory for it.
+    pub(super) fn redirect<'e>(
+        &self,
+        parent: &Locked<'t, S, Exclusive>,
+        doomed: &'e [(u8, u128)],
+        low: &'e K::OwnedKey,
+        child: Block,
+        arrangement: &'e mut Arrangement,
+        change: Change<'e>,
+    ) -> Result<Option<Change<'e>>> {
+        let (mut image, removal) = (*parent.bytes(), Edit::RemoveSet(doomed));
+        Change::new().edit(removal).redo(0, &mut image);
+        let page = (&mut image, parent.block());
+        self.add_at(&K::downlink(low, child), low, page, arrangement, change.edit(removal))
+    }
+
+    /// Adds to a change of `page` what inserting an entry at `low` takes; the page is repacked if need be, for which
+    /// `arrangement` is memory. `None` if it has no room.
+    fn add_at<'e>(
         &self,
         entry: &Entry<'e, K>,
         low: &K::OwnedKey,
-        page: &mut PageBytes,
-        block: Block,
+        (page, block): (&mut PageBytes, Block),
+        arrangement: &'e mut Arrangement,
         mut change: Change<'e>,
     ) -> Result<Option<Change<'e>>> {
         let key = K::borrow(low, self.order);
         let plan = Page::<K>::open(page, self.geometry, block)?.plan(key, entry, Thrift::Tight);
-        if let Plan::Repack { cell } = plan {
-            Change::new().edit(Edit::Repack { cell }).redo(0, page);
-            change = change.edit(Edit::Repack { cell });
+        if let Plan::Repack { cell } = plan
+            && let Some(found) = Page::<K>::open(page, self.geometry, block)?.repacked(cell)
+        {
+            *arrangement = found;
+            let repack = Edit::Repack(arrangement.counts());
+            Change::new().edit(repack).redo(0, page);
+            change = change.edit(repack);
         }
         Ok(Page::open(page, self.geometry, block)?.insertion(key, entry, &mut change).then_some(change))
     }
@@ -364,4 +387,16 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         locked.release();
         Ok(reusable)
     }
+}
+
+/// The removal of an entry, or of two side by side, of which the first comes first.
+pub(super) fn removal_of(places: &[Position]) -> ArrayVec<(u8, u128), 2> {
+    let mut nodes = ArrayVec::<(u8, u128), 2>::new();
+    for place in places.iter().rev() {
+        match nodes.last_mut() {
+            Some((node, mask)) if *node == place.node => *mask |= 1 << place.slot,
+            _ => nodes.push((place.node, 1 << place.slot)),
+        }
+    }
+    nodes
 }

@@ -208,6 +208,23 @@ pub fn key<L: Lane>(lane: u128, row: u64) -> (L, Tid) {
     (L::from_u128(lane), tid(false, row))
 }
 
+/// A row's key that has as little as can be in common with those of the others, of which there are so many: entries are
+/// large, and a dozen fill a [`small`] page.
+pub fn far_key<L: Lane>(row: u64, rows: u64) -> (L, Tid) {
+    let lane = L::MAX.to_u128() / u128::from(rows) * u128::from(row);
+    // Of heap offsets that are as large, TIDs are stored whole.
+    let tid = Tid::new(false, (row / 100) as u32, (row % 100) as u16 + 1 + FAR_OFFSET, false);
+    (L::from_u128(lane), tid)
+}
+
+/// Where the offsets of [`far_key`]s begin.
+const FAR_OFFSET: u16 = 1000;
+
+/// The number of the row that [`key`] and [`far_key`] give this TID.
+pub fn row_of(tid: Tid) -> u64 {
+    u64::from(tid.block()) * 100 + u64::from((tid.offset() - 1) % FAR_OFFSET)
+}
+
 /// A NULL's key, where NULLs come last.
 pub fn null_key<L: Lane>(row: u64) -> (L, Tid) {
     (L::MAX, tid(true, row))

@@ -4,6 +4,7 @@
 
 pub mod bytes;
 mod lanes;
+pub mod nodes;
 
 #[allow(unused_imports, reason = "each test file uses its part")]
 pub use lanes::*;

@@ -999,7 +999,7 @@ impl<M: KeyMaker> Machine<M> {
     }
 
     fn finish(mut self) -> Tally {
-        for_each_leaf(self.bed.tree(), |_, page| self.tally.runs += page.runs());
+        for_each_leaf(self.bed.tree(), |_, page| self.tally.runs += page.grouped_nodes());
         self.tally.levels = self.bed.tree().census().expect("the tree can be counted").levels;
         self.tally.rows = self.made;
         self.tally

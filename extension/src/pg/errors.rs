@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
 
-use fpbtree_engine::format::Error;
+use fpbtree_engine::format::{Error, FORMAT};
 use pgrx::pg_sys::{self, Relation};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
@@ -101,6 +101,12 @@ pub fn raise_engine(rel: Relation, error: Error) -> ! {
         Error::Corrupt { block, what } => raise(
             PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
             format_args!("index \"{name}\" block {block}: {what}"),
+            None,
+            Some(format_args!("Please REINDEX it.")),
+        ),
+        Error::UnknownFormat { format, .. } if format < FORMAT => raise(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format_args!("index \"{name}\" has format {format}, that of an earlier version"),
             None,
             Some(format_args!("Please REINDEX it.")),
         ),

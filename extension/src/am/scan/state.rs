@@ -1,6 +1,6 @@
 //! The state of a scan: plain memory, as it is kept between two calls.
 
-use core::mem::MaybeUninit;
+use core::mem::offset_of;
 
 use fpbtree_engine::cache::hot_keys::HotKey;
 use fpbtree_engine::format::{Block, LaneKind, MAX_PAGE_ENTRIES};
@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
 
 use super::ahead::Ahead;
 use super::conditions::Searched;
-use crate::pg::memory::zeroed_value;
+use crate::pg::memory::allocate;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
@@ -52,10 +52,11 @@ pub(super) struct ScanState<K: Searched> {
     /// The page of the matches, and its pin if that is kept.
     pub block: Block,
     pub pin: Option<Pinned<PgStore>>,
-    /// Matches that the server said are dead to everyone: where their flags are.
-    pub killed: [u16; MAX_PAGE_ENTRIES],
-    pub killed_count: usize,
     pub mark: MarkedPlace<K>,
+    /// How many of `killed` there are.
+    pub killed_count: usize,
+    /// Matches that the server said are dead to everyone: where their flags are. From here on memory is not zeroed.
+    pub killed: [u16; MAX_PAGE_ENTRIES],
     pub matches: Matches<K>,
 }
 
@@ -122,10 +123,13 @@ impl HotLookup {
 /// # Safety
 /// The scan's index is open; the current memory context outlives the scan. May raise.
 pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
-    // SAFETY: zeroed memory is matches and cursors; every other field is written before the state is used.
+    // SAFETY: zeroed memory is cursors, and places in it that are not zeroed are numbers; every other field is written
+    // before the state is used.
     unsafe {
         let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
-        let state = zeroed_value::<MaybeUninit<ScanState<K>>>(context).as_mut_ptr();
+        let state = allocate::<ScanState<K>>(context, 1, false);
+        state.cast::<u8>().write_bytes(0, offset_of!(ScanState<K>, killed));
+        Matches::init(&raw mut (*state).matches);
         (&raw mut (*state).context).write(context);
         (&raw mut (*state).kind).write(index.kind);
         (&raw mut (*state).index).write(index);

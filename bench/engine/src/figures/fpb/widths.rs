@@ -1,9 +1,9 @@
 //! The optimal widths, computed: Table 2 (SIGMOD 2002, §3.1.1 and §4.1), for the paper's memory and for this machine's.
 
-use fpbtree_engine::format::widths::{Costs, NodeSizes, Widths, candidates, select};
-use fpbtree_engine::format::{Geometry, LaneKind, PAGE_SIZE};
+use fpbtree_engine::format::widths::{Costs, NodeSizes, Widths, candidates, select, select_near};
+use fpbtree_engine::format::{Geometry, LaneKind, Layout, MAX_NODE_ENTRIES, PAGE_SIZE};
 use fpbtree_lab::disk::cache_first::{LINE, optimal_width};
-use fpbtree_lab::disk::micro::Layout;
+use fpbtree_lab::disk::micro;
 use fpbtree_lab::figure::{Claim, Figure, Outcome, Panel, Run};
 use fpbtree_lab::memory::latency::Latency;
 
@@ -64,14 +64,14 @@ fn single((width, fan_out, cost): (usize, usize, f64)) -> Row {
 /// With the paper's nodes: four bytes of key, of page and of tuple id, two of an offset in the page; and a page without
 /// the line of its header.
 fn disk_first(page_size: usize, t1: f64, t_next: f64) -> Row {
-    let sizes = NodeSizes { nonleaf_entry: 4 + 2, nonleaf_header: 4, leaf_entry: 4 + 4, leaf_header: 8 };
+    let sizes = NodeSizes { nonleaf_entry: 4 + 2, nonleaf_header: 4, leaf_entry: [4 + 4; 2], leaf_header: 8 };
     let widths = select(candidates(page_size / LINE - 1, sizes, costs(t1, t_next), usize::MAX));
     (vec![widths.nonleaf * LINE, widths.leaf * LINE], widths.fanout, ratio(&widths))
 }
 
 fn micro(page_size: usize, t1: f64, t_next: f64) -> Row {
-    let layout = Layout::best(page_size, t1, t_next).expect("a page large enough");
-    let costs = (1..=32).filter_map(|lines| Layout::new(page_size, lines)).map(|layout| layout.cost(t1, t_next));
+    let layout = micro::Layout::best(page_size, t1, t_next).expect("a page large enough");
+    let costs = (1..=32).filter_map(|lines| micro::Layout::new(page_size, lines)).map(|layout| layout.cost(t1, t_next));
     let smallest = costs.fold(f64::INFINITY, f64::min);
     single((layout.sub_array_lines * LINE, layout.fan_out(), layout.cost(t1, t_next) / smallest))
 }
@@ -121,9 +121,9 @@ fn engine_table(latency: Latency) -> Panel {
         let rest = [widths.fanout.to_string(), format!("{:.2}", ratio(&widths))];
         [how.to_owned()].into_iter().chain(bytes).chain(rest).collect()
     };
-    let measured = select(engine_candidates(costs(latency.first, latency.next)));
+    let measured = select_near(engine_candidates(costs(latency.first, latency.next)));
     Panel::Table {
-        title: format!("The engine's leaf pages of {} KB, keys of 4 bytes, row places of 6", PAGE_SIZE / 1024),
+        title: format!("The engine's leaf pages of {} KB, keys of 4 bytes", PAGE_SIZE / 1024),
         heading: ["memory", "nonleaf node", "leaf node", "page fan-out", "cost / optimal"].map(str::to_owned).to_vec(),
         rows: vec![row("the engine's choice (T1 150, Tnext 10)", engine()), row("as here", measured)],
     }
@@ -132,13 +132,11 @@ fn engine_table(latency: Latency) -> Panel {
 /// Lines of the engine's pages that are not the in-page tree's: two of the header, and as many at the end as a line
 /// number of one byte stands for.
 const OTHER_LINES: usize = 2 + (PAGE_SIZE / LINE).div_ceil(256);
-/// Entries that a leaf node of the engine has at most.
-const MOST_ENTRIES: usize = 64;
 
 /// The widths that the engine's leaf pages with keys of four bytes might have.
-fn engine_candidates(costs: Costs) -> impl Iterator<Item = Widths> {
-    let sizes = NodeSizes { nonleaf_entry: 4 + 2, nonleaf_header: 0, leaf_entry: 4 + 6, leaf_header: 0 };
-    candidates(PAGE_SIZE / LINE - OTHER_LINES, sizes, costs, MOST_ENTRIES).filter(|widths| widths.levels == 2)
+fn engine_candidates(costs: Costs) -> impl Iterator<Item = Widths> + Clone {
+    let sizes = Layout::node_sizes(LaneKind::U32, true);
+    candidates(PAGE_SIZE / LINE - OTHER_LINES, sizes, costs, MAX_NODE_ENTRIES).filter(|widths| widths.levels == 2)
 }
 
 /// The widths that the engine has chosen.
