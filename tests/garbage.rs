@@ -83,7 +83,7 @@ fn damage<L: Lane>(tries: u64) {
         let meta = exact(one_column::<L>(), geometry);
         // Hardly any entries, too: an empty page has lines that must not be believed.
         let count = if seed % 3 == 0 { [3000, 0, 1][(seed / 3 % 3) as usize] } else { 150 };
-        // With runs and without.
+        // Few rows of a key, and many.
         let repeats = [3, 100][(seed / 9 % 2) as usize];
         let pages = load::<L>(&meta, 80, (0..count).map(|at| key(u128::from(at / repeats), at)));
         let mut store = MemoryStore::unchecked(&pages, pages.len() + 40);
@@ -119,9 +119,11 @@ fn damaged_trees_of_u128() {
 #[test]
 fn every_byte_damaged_alone() {
     let meta = exact(one_column::<u64>(), normal::<u64>());
-    // Pages without runs, and pages of them.
-    let lane = |at: u64| if at < 700 { at } else { at / 300 * 1000 };
-    let pages = load::<u64>(&meta, 100, (0..3000 * PAGE_SIZE as u64 / 8192).map(|at| key(lane(at).into(), at)));
+    // Pages whose keys are all different, and pages of few keys.
+    let each = PAGE_SIZE as u64 / 4;
+    let lane = |at: u64| if at < each { at } else { at / 300 * 1000 };
+    let pages = load::<u64>(&meta, 100, (0..6 * each).map(|at| key(lane(at).into(), at)));
+    assert!(pages.len() > 5, "{} pages", pages.len());
     let (mut found, mut random) = (0, StdRng::seed_from_u64(8));
     for (block, sound) in pages.iter().enumerate().skip(2).take(3) {
         for at in 24..PAGE_SIZE {
@@ -132,7 +134,7 @@ fn every_byte_damaged_alone() {
             let Ok(read) = Page::<u64>::open(&page, &meta.geometry, block as Block) else {
                 continue;
             };
-            let key = Key::new(random.random_range(0..1600), fpbtree_engine::format::Tid::MIN);
+            let key = Key::new(random.random_range(0..3 * each), fpbtree_engine::format::Tid::MIN);
             let entry = Entry { key: key.lane, tid: key.tid, child: 2 };
             let place = read.lower_bound(key);
             let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_place_before(key));
@@ -142,13 +144,12 @@ fn every_byte_damaged_alone() {
             let repack = Change::new().edit(Edit::Repack(arrangement.counts()));
             let (entries, level) = (read.entries(), read.level());
             let links = Links { level, left: 3, right: read.right(), low: read.low(), high: read.high(), fill: 90 };
-            let mut arrangements: [Arrangement; 6] = Default::default();
-            let keeps = [0, 1, entries / 2, entries.wrapping_sub(1), entries, entries + 1];
-            let halves = keeps.into_iter().zip(&mut arrangements).filter_map(|(keep, arrangement)| {
-                let _ = u64::right_half(&read, &meta.geometry, &links, keep);
-                u64::halve(&read, keep, 9, read.high(), arrangement).map(|halve| Change::new().edit(halve))
-            });
-            for change in insertion.into_iter().chain([repack]).chain(halves) {
+            let mut arrangement = Arrangement::default();
+            let keep = [0, 1, entries / 2, entries.wrapping_sub(1), entries, entries + 1][at % 6];
+            let _ = u64::right_half(&read, &meta.geometry, &links, keep);
+            let halve =
+                u64::halve(&read, keep, 9, read.high(), &mut arrangement).map(|halve| Change::new().edit(halve));
+            for change in insertion.into_iter().chain([repack]).chain(halve) {
                 let mut changed = page;
                 change.apply(0, &mut changed, &mut Ranges::new());
                 assert_eq!(page[..10], changed[..10], "the server's LSN and checksum");

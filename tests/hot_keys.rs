@@ -359,10 +359,10 @@ fn wide_keys_are_kept() {
 fn rows_on_two_leaves_are_not_taken_for_all() {
     let meta = exact(one_column::<u64>(), small::<u64>());
     let shape = shape_of(&meta);
-    let rows_of = |lane: u64| 1 + lane % 3;
+    let rows_of = |lane: u64| 1 + lane % 3 * 10;
     let rows =
         (0..600).flat_map(|lane| (0..rows_of(lane)).map(move |row| (lane * 2, tid(lane as u32, row as u16 + 1))));
-    let store = MemoryStore::new(&load(&meta, 90, rows), 400);
+    let store = MemoryStore::new(&load(&meta, 90, rows), 4000);
     let tree: Tree<MemoryStore, u64> = Tree::ordered(&store, &meta.geometry, ());
     let (mut on_one, mut on_two, mut absent) = (0, 0, 0);
     for lane in 0..1200 {

@@ -156,19 +156,23 @@ fn filled_room(layout: &Layout, fill: usize) -> usize {
 /// How full the nodes of a page half are that was full: so there are as many free slots as there can be.
 pub(super) const HALF_FILL: usize = 60;
 
-/// How many slots a repack has to leave free in an in-page leaf node, on average, to be worth it.
+/// How much room a repack has to leave free in an in-page leaf node, on average, to be worth it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thrift {
-    /// The paper splits at fewer than one; below two, a repack buys so few inserts that its log record costs more than
-    /// it saves. Where there are cells, these fill a page before its slots are used up.
+    /// The paper splits at less than a slot; a node of many slots is full again after so few insertions then that the
+    /// repack costs more than it saves. Where there are cells, these fill a page before its slots are used up.
     Usual,
-    /// One: the page had better not be split.
+    /// The page had better not be split.
     Tight,
 }
 
 impl Thrift {
-    fn slots(self, layout: &Layout) -> usize {
-        if self == Thrift::Tight || layout.kind.is_prefix() { 1 } else { 2 }
+    /// Bytes, where an entry takes so many.
+    fn room(self, layout: &Layout, slot: usize) -> usize {
+        match self {
+            Thrift::Usual if !layout.kind.is_prefix() => (2 * slot).max(layout.node_room() / 12),
+            _ => slot.max(layout.node_room() / 24),
+        }
     }
 }
 
@@ -207,8 +211,8 @@ pub(super) fn is_worth_repacking(bytes: &PageBytes, layout: &Layout, cell: usize
         // What cells there are take room for nothing.
         return layout.kind.is_prefix() && load.most > 0;
     }
-    let slots = (layout.node_room() / load.slot()).min(MAX_NODE_ENTRIES);
-    load.entries <= load.most * slots.saturating_sub(thrift.slots(layout))
+    let room = layout.node_room().saturating_sub(thrift.room(layout, load.slot()));
+    load.used <= load.most * room && load.entries <= load.most * (MAX_NODE_ENTRIES - 1)
 }
 
 /// How a page's entries are distributed when it is repacked: evenly over as many nodes as will be needed when the page

@@ -8,7 +8,7 @@ use crate::store::{DeadSearch, Exclusive, Locked, Store, Suspect};
 
 /// Of how many entries of a page that versions of rows fill one has to be dead: fewer would be looked for again at
 /// once.
-const WORTHWHILE: usize = 24;
+const WORTHWHILE: usize = 12;
 
 /// A set of a page's entries to remove: nodes in descending order, a bit per slot.
 pub(super) struct RemovalSet {
