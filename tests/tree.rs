@@ -212,3 +212,30 @@ fn kill_where<L: Lane>(bed: &Bed<L>, is_dead: impl Fn(&Key<L>) -> bool) {
         kill(&bed.store, pin, cursor.lsn(), &places).unpin(&bed.store);
     }
 }
+
+/// How full leaves are that grew by these keys, one row after the other.
+fn fill_of(keys: impl Iterator<Item = u128>) -> f64 {
+    let mut bed = Bed::<u64>::new(normal::<u64>(), ROOM);
+    keys.enumerate().for_each(|(row, lane)| bed.insert(key(lane, row as u64)));
+    bed.check();
+    let mut fills = Vec::new();
+    for_each_leaf(bed.tree(), |_, page| fills.push(page.fill()));
+    assert!(fills.len() > 20, "{} leaves", fills.len());
+    fills.iter().sum::<f64>() / fills.len() as f64
+}
+
+/// Keys that ascend within each of many groups, or within a millisecond in any order, leave full leaves behind, as
+/// those do that ascend throughout; keys in any order don't.
+#[test]
+fn splits_follow_ascending_stretches() {
+    const ROWS: u128 = 60_000;
+    let mut random = StdRng::seed_from_u64(6);
+    let ascending = fill_of((0..ROWS).map(|row| row << 20));
+    let groups = fill_of((0..ROWS).map(|row| (row % 20) << 40 | (row / 20) << 8));
+    let random_groups = fill_of((0..ROWS).map(|row| random.random_range(0..20u128) << 40 | row));
+    let jumbled = fill_of((0..ROWS).map(|row| (row / 5) << 32 | random.random::<u32>() as u128));
+    let anyhow = fill_of((0..ROWS).map(|_| random.random::<u64>() as u128));
+    let fills = [ascending, groups, random_groups, jumbled];
+    assert!(fills.iter().all(|&fill| fill > 0.74), "{fills:?}, and {anyhow} of keys in any order");
+    assert!(anyhow < 0.7, "{anyhow}: a test that tells nothing");
+}
