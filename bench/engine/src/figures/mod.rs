@@ -3,6 +3,7 @@
 mod fpb;
 mod kiss;
 mod modular;
+mod nodes;
 mod sentinel;
 mod sort;
 mod thesis;
@@ -11,4 +12,4 @@ use fpbtree_lab::figure::Figure;
 
 /// The figures of every paper, and ours.
 pub const ALL: &[&[Figure]] =
-    &[fpb::FIGURES, modular::FIGURES, kiss::FIGURES, thesis::FIGURES, sentinel::FIGURES, sort::FIGURES];
+    &[fpb::FIGURES, modular::FIGURES, kiss::FIGURES, thesis::FIGURES, sentinel::FIGURES, nodes::FIGURES, sort::FIGURES];
