@@ -66,7 +66,7 @@ SELECT record_type, description FROM pg_get_wal_records_info('$before', '$after'
 WHERE resource_manager = 'fpbtree' AND record_type IN ('INSERT', 'SPLIT', 'VACUUM', 'UNLINK');
 SQL
 like($described, qr/^INSERT\|0: insert \d+\.\d+ lane 0x[0-9a-f]+ tid \(\d+,\d+\)$/m, 'an insertion');
-like($described, qr/^SPLIT\|0: keep \d+, right \d+,.*split begun; 1: new page/m, 'a split');
+like($described, qr/^SPLIT\|0: keep \d+ in \d+ nodes, right \d+,.*split begun; 1: new page/m, 'a split');
 like($described, qr/^VACUUM\|0: remove \d+ of \d+ nodes$/m, 'a removal');
 like($described, qr/^UNLINK\|.*deleted/m, 'a deletion');
 is_sound($node, 'preloaded', qw(t_id t_v t_s u_v));

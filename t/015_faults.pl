@@ -299,7 +299,7 @@ SELECT '$table', 'after', try('SELECT count(*) FROM $table WHERE $kind->{column}
 		for my $error (grep { /^ERROR/ } map { @$_ } values %steps)
 		{
 			# The server's own say no more than the file and the block.
-			my $is_ours = $error =~ /^ERROR (?:XX002|0A000) index "${table}_idx" block \d+ ?.*REINDEX/;
+			my $is_ours = $error =~ /^ERROR (?:XX002|0A000) index "${table}_idx" (?:block \d+|has format \d+).*REINDEX/;
 			my $is_its = $error =~ /^ERROR XX001 (?:invalid page in block \d+ of relation|could not read block \d+ in file)/;
 			# Nor does what the table says of a row that is not there, when room is made in a leaf.
 			my $is_tables = $error =~ /^ERROR XX002 heap tid from index tuple .* in index "${table}_idx"/;

@@ -116,7 +116,7 @@ is($standby->safe_psql('postgres', q{SELECT confl_snapshot FROM pg_stat_database
 my $young = session('spare');
 $primary->safe_psql('postgres', 'INSERT INTO spare VALUES (-1)');
 catch_up($primary, $standby);
-is($young->query('SELECT count(*) FROM spare'), '650', 'who came later is not');
+is($young->query('SELECT count(*) FROM spare'), '2200', 'who came later is not');
 $young->quit;
 is_sound($standby, 'standby', 'spare_id', map { ("own_$_") } 'id', 'code', 'n');
 answers_alike($standby, 'standby', 'SELECT id FROM spare WHERE id > 0 ORDER BY id', 'SELECT id FROM own WHERE id > 0 ORDER BY id');
