@@ -236,6 +236,6 @@ fn splits_follow_ascending_stretches() {
     let jumbled = fill_of((0..ROWS).map(|row| (row / 5) << 32 | random.random::<u32>() as u128));
     let anyhow = fill_of((0..ROWS).map(|_| random.random::<u64>() as u128));
     let fills = [ascending, groups, random_groups, jumbled];
-    assert!(fills.iter().all(|&fill| fill > 0.74), "{fills:?}, and {anyhow} of keys in any order");
+    assert!(fills.iter().all(|&fill| fill > 0.72), "{fills:?}, and {anyhow} of keys in any order");
     assert!(anyhow < 0.7, "{anyhow}: a test that tells nothing");
 }

@@ -21,28 +21,48 @@ pub(super) fn used(bytes: &PageBytes, layout: &Layout) -> usize {
 }
 
 /// The entries of a node.
-pub(super) fn node_items<'a>(
-    bytes: &'a PageBytes,
-    layout: &Layout,
-    node: usize,
-    from: usize,
-) -> impl Iterator<Item = Item> + Clone + use<'a> {
-    Frame::of(bytes, layout, node).items(bytes, separator(bytes, layout, node), from)
+pub(super) fn node_items(bytes: &PageBytes, layout: &Layout, node: usize) -> Items {
+    let (mut items, frame) = (Items::new(), Frame::of(bytes, layout, node));
+    frame.visit(bytes, separator(bytes, layout, node), 0..frame.count, |item| items.push(item));
+    items
 }
 
-/// A page's entries in key order, from one on that so many are before.
-pub(super) fn items<'a>(
-    bytes: &'a PageBytes,
-    layout: &'a Layout,
-    skip: usize,
-) -> impl Iterator<Item = Item> + Clone + use<'a> {
-    let (mut first, mut skip) = (0, skip);
-    while first < nodes(bytes, layout) && skip >= Frame::of(bytes, layout, first).count {
-        skip -= Frame::of(bytes, layout, first).count;
-        first += 1;
+/// Entries in key order, to be gone over as often as one likes.
+pub(super) trait Source {
+    /// Calls `each` with all of them.
+    fn visit(&self, each: impl FnMut(Item));
+}
+
+impl<I: Iterator<Item = Item> + Clone> Source for I {
+    fn visit(&self, each: impl FnMut(Item)) {
+        self.clone().for_each(each);
     }
-    let from = move |node: usize| if node == first { skip } else { 0 };
-    (first..nodes(bytes, layout)).flat_map(move |node| node_items(bytes, layout, node, from(node)))
+}
+
+/// A page's entries, from one that so many are before to another.
+// No iterator: its entries would come in memory, and what is put together there is waited for when it is read.
+pub(super) struct Stored<'a> {
+    pub bytes: &'a PageBytes,
+    pub layout: &'a Layout,
+    pub ranks: Range<usize>,
+}
+
+impl Source for Stored<'_> {
+    #[inline(always)]
+    fn visit(&self, mut each: impl FnMut(Item)) {
+        let Range { mut start, mut end } = self.ranks;
+        for node in 0..nodes(self.bytes, self.layout) {
+            let frame = Frame::of(self.bytes, self.layout, node);
+            let slots = start.min(frame.count)..end.min(frame.count);
+            frame.visit(self.bytes, separator(self.bytes, self.layout, node), slots, &mut each);
+            (start, end) = (start.saturating_sub(frame.count), end.saturating_sub(frame.count));
+        }
+    }
+}
+
+/// All of a page's entries.
+fn all<'a>(bytes: &'a PageBytes, layout: &'a Layout) -> Stored<'a> {
+    Stored { bytes, layout, ranks: 0..usize::MAX }
 }
 
 /// Puts entries into the fewest nodes there can be: each in turn holds as many as it can. (No other distribution has
@@ -54,7 +74,7 @@ struct Packer {
 
 impl Packer {
     /// Adds an entry. If it begins another node, how many the one before that has. Nodes are filled with `room` bytes.
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, layout: &Layout, item: &Item, room: usize) -> Option<u8> {
         self.node.push(item);
         let surely_fits = self.node.count * layout.widest_entry() <= room;
@@ -78,19 +98,16 @@ impl Arrangement {
     }
 
     /// Entries in as few nodes as possible if each is filled with so many bytes; `None` if these are more than `most`.
-    pub(super) fn packed(
-        layout: &Layout,
-        items: impl Iterator<Item = Item>,
-        room: usize,
-        most: usize,
-    ) -> Option<Arrangement> {
+    pub(super) fn packed(layout: &Layout, entries: &impl Source, room: usize, most: usize) -> Option<Arrangement> {
         let (mut packed, mut packer) = (Arrangement::default(), Packer { node: Span::EMPTY });
-        for item in items {
+        let mut fits = true;
+        entries.visit(|item| {
             if let Some(count) = packer.push(layout, &item, room) {
-                packed.add(count, most)?;
+                fits = fits && packed.add(count, most).is_some();
             }
-        }
+        });
         match packer.node.count {
+            _ if !fits => None,
             0 => Some(packed),
             count => packed.add(count as u8, most).map(|()| packed),
         }
@@ -98,14 +115,9 @@ impl Arrangement {
 
     /// Entries in nodes each of which is filled to so many percent, or to more where these are too many beside cells
     /// that take so many bytes; `None` if no page has as many.
-    pub(super) fn filled(
-        layout: &Layout,
-        items: impl Iterator<Item = Item> + Clone,
-        fill: usize,
-        cells: usize,
-    ) -> Option<Arrangement> {
+    pub(super) fn filled(layout: &Layout, entries: &impl Source, fill: usize, cells: usize) -> Option<Arrangement> {
         let most = layout.most_nodes(cells);
-        let at = |fill: usize| Arrangement::packed(layout, items.clone(), filled_room(layout, fill), most);
+        let at = |fill: usize| Arrangement::packed(layout, entries, filled_room(layout, fill), most);
         let more = fill.midpoint(100);
         at(fill).or_else(|| at(more)).or_else(|| at(100))
     }
@@ -119,33 +131,52 @@ impl Arrangement {
 }
 
 /// Lays entries out over the in-page nodes of an in-page tree that is all zero, so many to each.
-pub(super) fn lay_out(bytes: &mut PageBytes, layout: &Layout, counts: &[u8], mut items: impl Iterator<Item = Item>) {
-    let mut of_node = Items::new();
-    for (node, &count) in counts.iter().take(layout.nodes).enumerate() {
+pub(super) fn lay_out(bytes: &mut PageBytes, layout: &Layout, counts: &[u8], entries: &impl Source) {
+    let counts = &counts[..counts.len().min(layout.nodes)];
+    for node in 0..counts.len() {
         bytes[layout.root_lines() + node] = (layout.first_node_line() + node * layout.x) as u8;
-        of_node.clear();
-        of_node.extend(items.by_ref().take(count.into()));
+    }
+    let (mut node, mut of_node) = (0, Items::new());
+    entries.visit(|item| {
+        if counts.get(node).is_some_and(|&count| of_node.len() >= count.into()) {
+            write_node(bytes, layout, node, &of_node);
+            of_node.clear();
+            node += 1;
+        }
+        if node < counts.len() {
+            of_node.push(item);
+        }
+    });
+    if node < counts.len() {
         write_node(bytes, layout, node, &of_node);
     }
-    let nodes = counts.len().min(layout.nodes);
-    bytes[at::NODES] = nodes as u8;
-    edit::write_lines(bytes, layout.first_node_line() + nodes * layout.x);
+    bytes[at::NODES] = counts.len() as u8;
+    edit::write_lines(bytes, layout.first_node_line() + counts.len() * layout.x);
 }
 
 /// Whether a page has as many entries, or if they are not to be `all`, more, and each node room for those it is to have.
-pub(super) fn can_lay_out(bytes: &PageBytes, layout: &Layout, counts: &[u8], all: bool) -> bool {
+pub(super) fn can_lay_out(bytes: &PageBytes, layout: &Layout, counts: &[u8], is_all: bool) -> bool {
     let total: usize = counts.iter().map(|&count| usize::from(count)).sum();
     let entries = entries(bytes, layout);
-    let mut items = items(bytes, layout, 0);
-    let mut fits = |&count: &u8| {
-        let mut span = Span::EMPTY;
-        items.by_ref().take(count.into()).for_each(|item| span.push(&item));
-        count > 0 && span.fits(layout, layout.node_room())
-    };
     let cells = if layout.kind.is_prefix() { bytes::live_cells(bytes, layout) } else { 0 };
-    (if all { total == entries } else { total <= entries })
-        && counts.len() <= layout.most_nodes(cells)
-        && counts.iter().all(&mut fits)
+    if (if is_all { total != entries } else { total > entries })
+        || counts.len() > layout.most_nodes(cells)
+        || counts.contains(&0)
+    {
+        return false;
+    }
+    let (mut counts, mut span, mut fits) = (counts.iter(), Span::EMPTY, true);
+    let mut left = 0;
+    Stored { bytes, layout, ranks: 0..total }.visit(|item| {
+        if left == 0 {
+            left = counts.next().map_or(usize::MAX, |&count| count.into());
+            span = Span::EMPTY;
+        }
+        span.push(&item);
+        left -= 1;
+        fits &= left > 0 || span.fits(layout, layout.node_room());
+    });
+    fits
 }
 
 /// Bytes of a node that is filled to so many percent.
@@ -170,7 +201,7 @@ impl Thrift {
     /// Bytes, where an entry takes so many.
     fn room(self, layout: &Layout, slot: usize) -> usize {
         match self {
-            Thrift::Usual if !layout.kind.is_prefix() => (2 * slot).max(layout.node_room() / 12),
+            Thrift::Usual if !layout.kind.is_prefix() => (2 * slot).max(layout.node_room() / 6),
             _ => slot.max(layout.node_room() / 24),
         }
     }
@@ -224,7 +255,7 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Optio
     }
     let needed = (layout.space() * load.used / (load.used + load.cells)).div_ceil(layout.node_room());
     let even = load.used / load.most.min(needed).max(1) + 2 * load.slot();
-    let packed = |room: usize, most: usize| Arrangement::packed(layout, items(bytes, layout, 0), room, most);
+    let packed = |room: usize, most: usize| Arrangement::packed(layout, &all(bytes, layout), room, most);
     let (least, room) = (even.min(layout.node_room()), layout.node_room());
     packed(least, load.most)
         .or_else(|| packed(least.midpoint(room), load.most))
@@ -232,14 +263,37 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Optio
 }
 
 /// How some of the entries of a page of lanes are distributed over a page of their own, and whether they are spread
-/// there; `None` if there are no such entries.
+/// there; `None` if there are no such entries. Where there are too many to spread, they stay as they are.
 pub(super) fn part(bytes: &PageBytes, layout: &Layout, part: Range<usize>, is_spread: bool) -> Option<Arrangement> {
-    let of_part = items(bytes, layout, part.start).take(part.len());
-    let fill = if is_spread { HALF_FILL } else { 100 };
-    if part.is_empty() || part.start >= entries(bytes, layout) {
+    let total = entries(bytes, layout);
+    if part.is_empty() || part.start >= total {
         return None;
     }
-    Arrangement::filled(layout, of_part, fill, 0)
+    let entries = Stored { bytes, layout, ranks: part.clone() };
+    if !is_spread {
+        return Arrangement::filled(layout, &entries, 100, 0);
+    }
+    let used = used(bytes, layout) * part.len() / total;
+    let spread = |fill: usize| {
+        let room = filled_room(layout, fill);
+        let may_fit = used <= layout.nodes * room;
+        may_fit.then(|| Arrangement::packed(layout, &entries, room, layout.nodes)).flatten()
+    };
+    spread(HALF_FILL).or_else(|| spread(HALF_FILL.midpoint(100))).or_else(|| unmoved(bytes, layout, part))
+}
+
+/// Some of a page's entries in the nodes in which they are.
+fn unmoved(bytes: &PageBytes, layout: &Layout, part: Range<usize>) -> Option<Arrangement> {
+    let (mut counts, Range { mut start, mut end }) = (Arrangement::default(), part);
+    for node in 0..nodes(bytes, layout) {
+        let count = Frame::of(bytes, layout, node).count;
+        let slots = start.min(count)..end.min(count);
+        if !slots.is_empty() {
+            counts.add(slots.len() as u8, layout.nodes)?;
+        }
+        (start, end) = (start.saturating_sub(count), end.saturating_sub(count));
+    }
+    Some(counts)
 }
 
 /// Says when a page being filled is full. All zero is an empty one.

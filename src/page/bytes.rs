@@ -677,12 +677,11 @@ impl PageSplits for Bytes {
             let most = layout.most_nodes(cells);
             range.len() * WIDEST <= most * (layout.node_room() - WIDEST) || {
                 let items = entries.iter().skip(range.start).take(range.len()).zip(&repeated[range.clone()]);
-                let mut lane = 0;
-                let wide = items.map(|(entry, repeats)| {
-                    lane += if *repeats { 0 } else { 1 << 56 };
-                    Item { lane, tid: entry.tid, child: entry.child, cell: 0 }
+                let wide = items.scan(0, |lane, (entry, repeats)| {
+                    *lane += if *repeats { 0 } else { 1 << 56 };
+                    Some(Item { lane: *lane, tid: entry.tid, child: entry.child, cell: 0 })
                 });
-                Arrangement::packed(layout, wide, layout.node_room(), most).is_some()
+                Arrangement::packed(layout, &wide, layout.node_room(), most).is_some()
             }
         };
         let fits = |index: usize, separator: usize| {
@@ -728,7 +727,7 @@ impl PageSplits for Bytes {
                 let holds = |fences: [BytesFence<'_>; 2], range: Range<usize>| {
                     let of_half = entries.iter().skip(range.start).take(range.len());
                     let under = Under::new(layout, fences, of_half.clone());
-                    Arrangement::filled(layout, under.items(of_half), 100, under.cells).is_some()
+                    Arrangement::filled(layout, &under.items(of_half), 100, under.cells).is_some()
                 };
                 holds([page.low(), middle], 0..index) && holds([middle, page.high()], index..total)
             })
@@ -749,7 +748,7 @@ impl PageSplits for Bytes {
         let under = Under::new(&layout, [low, high], entries.clone().take(total));
         let prefix = under.prefix;
         let items = under.items(entries.clone().take(total));
-        let arrangement = Arrangement::filled(&layout, items.clone(), links.fill(), under.cells)?;
+        let arrangement = Arrangement::filled(&layout, &items, links.fill(), under.cells)?;
 
         let mut bytes = edit::new_page(geometry, links);
         let mut scratch = [0; MOST_PARTS];
@@ -770,7 +769,7 @@ impl PageSplits for Bytes {
             }
             last = cell;
         }
-        arrange::lay_out(&mut bytes, &layout, arrangement.counts(), items);
+        arrange::lay_out(&mut bytes, &layout, arrangement.counts(), &items);
         Some(bytes)
     }
 

@@ -1,7 +1,7 @@
 //! What can be done to a page. Every method notes the bytes it writes, never compares keys, and reads nothing but the
 //! page and its arguments (I7).
 
-use super::arrange;
+use super::arrange::{self, Stored};
 use super::frame::{Frame, Item, Items, Place, Span, separator, write_node};
 use super::*;
 use arrayvec::ArrayVec;
@@ -165,7 +165,7 @@ impl<'a> PageMut<'a> {
 
     /// The entries of a node.
     fn items(&self, node: usize) -> Items {
-        arrange::node_items(self.bytes, &self.layout, node, 0).collect()
+        arrange::node_items(self.bytes, &self.layout, node)
     }
 
     fn write(&mut self, at: usize, bytes: &[u8]) {
@@ -192,13 +192,15 @@ impl<'a> PageMut<'a> {
         }
     }
 
-    /// Sets how many lines are used. Those behind them become zero; that is not logged, for redo zeroes what is unused.
+    /// Sets how many lines are used. Those given up become zero; that is not logged, for redo zeroes what is unused.
     fn set_lines(&mut self, lines: usize) {
+        let before = self.lines();
         write_lines(self.bytes, lines);
         self.ranges.add(at::PD_LOWER, 2);
         self.ranges.add(at::LINES, 1);
-        let end = space_end(self.bytes, &self.layout).max(lines * LINE);
-        self.bytes[lines * LINE..end].fill(0);
+        if lines < before {
+            self.bytes[lines * LINE..before * LINE].fill(0);
+        }
     }
 
     /// Makes room for (or, with `to < from`, closes) an entry in each of the in-page root's arrays.
@@ -315,7 +317,7 @@ impl<'a> PageMut<'a> {
 
     /// The entries of a node and its right neighbour.
     fn pair(&self, left: usize) -> ArrayVec<Item, { 2 * MAX_NODE_ENTRIES }> {
-        [left, left + 1].into_iter().flat_map(|node| arrange::node_items(self.bytes, &self.layout, node, 0)).collect()
+        [left, left + 1].into_iter().flat_map(|node| self.items(node)).collect()
     }
 
     /// Distributes the entries anew, so many to each node, and closes the gaps between cells.
@@ -325,7 +327,7 @@ impl<'a> PageMut<'a> {
         let (old, layout) = (*self.bytes, self.layout);
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         let cells = bytes::Mover::new(&old, self.bytes, &layout);
-        arrange::lay_out(self.bytes, &layout, counts, arrange::items(&old, &layout, 0));
+        arrange::lay_out(self.bytes, &layout, counts, &Stored { bytes: &old, layout: &layout, ranks: 0..usize::MAX });
         cells.take_along(self.bytes);
         self.ranges.add_whole_page();
     }
@@ -339,7 +341,8 @@ impl<'a> PageMut<'a> {
         write_u32(self.bytes, at::RIGHT, right);
         self.bytes[at::HIGH..FIRST_LINE * LINE].fill(0);
         write_fence(self.bytes, at::HIGH, high);
-        arrange::lay_out(self.bytes, &layout, counts, arrange::items(&old, &layout, 0));
+        let total = counts.iter().map(|&count| usize::from(count)).sum();
+        arrange::lay_out(self.bytes, &layout, counts, &Stored { bytes: &old, layout: &layout, ranks: 0..total });
         self.ranges.add_whole_page();
     }
 

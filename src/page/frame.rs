@@ -261,7 +261,7 @@ impl Frame {
     }
 
     /// The difference of a head's lane.
-    #[inline]
+    #[inline(always)]
     fn difference(&self, bytes: &PageBytes, head: usize) -> u128 {
         let shift = 8 * (self.widths.lane - self.widths.front());
         u128::from(self.front(bytes, head)) << shift | u128::from(self.back(bytes, head))
@@ -334,30 +334,34 @@ impl Frame {
         simd::count_less_equal(ends, 0, self.heads, slot.min(u8::MAX.into()) as u8).min(self.heads.saturating_sub(1))
     }
 
-    /// The entries from a slot on; `base` is the node's separator.
-    pub fn items<'a>(
-        &self,
-        bytes: &'a PageBytes,
-        base: u128,
-        from: usize,
-    ) -> impl Iterator<Item = Item> + Clone + use<'a> {
-        let (frame, tids) = (*self, self.tid_reader(bytes));
-        let mut head = if from < frame.count { frame.head_of(bytes, from) } else { 0 };
-        let mut end = if from < frame.count { frame.end_of(bytes, head) } else { 0 };
-        let read = move |head: usize| Item {
-            lane: base.wrapping_add(frame.difference(bytes, head)),
-            tid: Tid::MIN,
-            child: frame.child(bytes, head),
-            cell: frame.cell(bytes, head),
-        };
-        let mut item = None;
-        (from..frame.count).map(move |slot| {
-            while slot >= end && head + 1 < frame.heads {
-                (head, end, item) = (head + 1, frame.end_of(bytes, head + 1), None);
+    /// Calls `each` with the entries in some slots of the node, in order; `base` is its separator.
+    #[inline(always)]
+    pub fn visit(&self, bytes: &PageBytes, base: u128, slots: Range<usize>, mut each: impl FnMut(Item)) {
+        let tids = self.tid_reader(bytes);
+        let mut head = if slots.is_empty() { 0 } else { self.head_of(bytes, slots.start) };
+        let mut end = if self.is_grouped { self.end_of(bytes, head) } else { 0 };
+        for slot in slots {
+            if self.is_grouped {
+                while slot >= end && head + 1 < self.heads {
+                    (head, end) = (head + 1, self.end_of(bytes, head + 1));
+                }
+            } else {
+                head = slot;
             }
-            let item = item.get_or_insert_with(|| read(head));
-            Item { tid: tids.read(bytes, frame.tid_at(slot)), ..*item }
-        })
+            each(self.item(bytes, base, tids, slot, head));
+        }
+    }
+
+    /// The entry in a slot, of a head.
+    // Kept in registers: what is put together in memory is waited for when it is read.
+    #[inline(always)]
+    fn item(&self, bytes: &PageBytes, base: u128, tids: TidReader, slot: usize, head: usize) -> Item {
+        Item {
+            lane: base.wrapping_add(self.difference(bytes, head)),
+            tid: tids.read(bytes, self.tid_at(slot)),
+            child: self.child(bytes, head),
+            cell: self.cell(bytes, head),
+        }
     }
 
     /// How an entry can be put in a slot of the node as it is. `base` is the node's separator.
@@ -453,12 +457,32 @@ impl Frame {
             (self.ends(), ends),
         ];
         let mut further: usize = arrays.iter().map(|(_, width)| width).sum();
-        for (start, width) in arrays.into_iter().rev() {
+        for (start, width) in arrays.into_iter().rev().filter(|(_, width)| *width > 0) {
             let (middle, end) = (start + head * width, start + self.heads * width);
             bytes.copy_within(middle..end, middle + further);
             further -= width;
-            bytes.copy_within(start..middle, start + further);
+            if further > 0 {
+                bytes.copy_within(start..middle, start + further);
+            }
         }
+    }
+
+    /// Writes all TIDs.
+    fn write_tids(&self, bytes: &mut PageBytes, items: &[Item]) {
+        let tids = self.tid_reader(bytes);
+        store_all(&mut bytes[self.tids()..self.end], self.widths.tid, items, |item| tids.stored(item.tid));
+    }
+
+    /// Writes all heads, but not how many entries are before the next of each.
+    fn write_heads(&self, bytes: &mut PageBytes, base: u128, heads: &[Item]) {
+        let (front, base_block) = (self.widths.front(), self.base_block(bytes));
+        let back = self.widths.lane - front;
+        let difference = |item: &Item| item.lane.wrapping_sub(base);
+        store_all(&mut bytes[self.fronts()..], front, heads, |item| (difference(item) >> (8 * back)) as u64);
+        store_all(&mut bytes[self.backs()..], back, heads, |item| difference(item) as u64);
+        store_all(&mut bytes[self.cells()..], self.cell_width, heads, |item| item.cell.into());
+        let child = |item: &Item| item.child.wrapping_sub(base_block).into();
+        store_all(&mut bytes[self.children()..], self.widths.child, heads, child);
     }
 
     /// Writes a head, but not how many entries are before the next.
@@ -514,8 +538,13 @@ impl TidReader {
     }
 
     fn write(self, bytes: &mut PageBytes, at: usize, tid: Tid) {
-        let stored = if self.width == Tid::SIZE { tid.raw() } else { tid.difference(self.first.block()) };
-        write_word(bytes, at, self.width, stored);
+        write_word(bytes, at, self.width, self.stored(tid));
+    }
+
+    /// What is stored of a TID.
+    #[inline(always)]
+    fn stored(self, tid: Tid) -> u64 {
+        if self.width == Tid::SIZE { tid.raw() } else { tid.difference(self.first.block()) }
     }
 }
 
@@ -527,6 +556,30 @@ pub(super) fn each_of<const WIDTH: usize, T>(stored: &[u8], out: &mut [T], make:
         let mut word = [0; 8];
         word[..WIDTH].copy_from_slice(bytes);
         *one = make(u64::from_le_bytes(word));
+    }
+}
+
+/// Stores a number of so many bytes, 8 at most, of each item.
+#[inline(always)]
+fn store_all(bytes: &mut [u8], width: usize, items: &[Item], make: impl Fn(&Item) -> u64) {
+    match width {
+        0 => {}
+        1 => store_each::<1>(bytes, items, make),
+        2 => store_each::<2>(bytes, items, make),
+        3 => store_each::<3>(bytes, items, make),
+        4 => store_each::<4>(bytes, items, make),
+        5 => store_each::<5>(bytes, items, make),
+        6 => store_each::<6>(bytes, items, make),
+        7 => store_each::<7>(bytes, items, make),
+        _ => store_each::<8>(bytes, items, make),
+    }
+}
+
+#[inline(always)]
+fn store_each<const WIDTH: usize>(bytes: &mut [u8], items: &[Item], make: impl Fn(&Item) -> u64) {
+    let (words, _) = bytes.as_chunks_mut::<WIDTH>();
+    for (word, item) in words.iter_mut().zip(items) {
+        word.copy_from_slice(&make(item).to_le_bytes()[..WIDTH]);
     }
 }
 
@@ -559,8 +612,8 @@ pub(super) struct Span {
     differences: u128,
     blocks: [u32; 2],
     children: [Block; 2],
-    /// Which ranks there are.
-    ranks: [bool; 2],
+    /// Which ranks there are: 1 and 2.
+    ranks: u8,
     /// Whether TIDs must be stored whole.
     is_special: bool,
     has_tid: bool,
@@ -575,7 +628,7 @@ impl Span {
         differences: 0,
         blocks: [0; 2],
         children: [0; 2],
-        ranks: [false; 2],
+        ranks: 0,
         is_special: false,
         has_tid: false,
     };
@@ -600,7 +653,7 @@ impl Span {
         self.differences |= item.lane.wrapping_sub(self.first);
         self.blocks = [self.blocks[0].min(block), self.blocks[1].max(block)];
         self.children = [self.children[0].min(item.child), self.children[1].max(item.child)];
-        self.ranks[usize::from(rank)] = true;
+        self.ranks |= 1 << u8::from(rank);
         self.is_special |= item.tid.is_special();
         self.has_tid |= item.tid.position() != Tid::MIN;
     }
@@ -614,7 +667,7 @@ impl Span {
             return Widths { lane, tid, child: bytes_of(far(self.children).into()).max(1) };
         }
         let bits = Tid::OFFSET_BITS + 1 + u32::BITS - far(self.blocks).leading_zeros();
-        let whole = self.is_special || self.ranks == [true; 2];
+        let whole = self.is_special || self.ranks == 3;
         let tid = if whole { Tid::SIZE } else { (bits.div_ceil(8) as usize).max(Tid::LEAST_SIZE) };
         Widths { lane, tid, child: 0 }
     }
@@ -655,7 +708,7 @@ pub(super) fn write_node(bytes: &mut PageBytes, layout: &Layout, node: usize, it
     }
     let widths = if items.is_empty() { Widths::of(0, layout) } else { span.widths(layout) };
     let shared = span.shared_heads(widths, layout);
-    let rank = widths.tid < Tid::SIZE && span.ranks[1];
+    let rank = widths.tid < Tid::SIZE && span.ranks & 2 != 0;
     bytes[layout.root_counts() + node] = span.count as u8;
     bytes[layout.root_heads() + node] = shared as u8 | if rank { RANK } else { 0 };
     bytes[layout.root_frames() + node] = if items.is_empty() { 0 } else { widths.byte() };
@@ -667,18 +720,18 @@ pub(super) fn write_node(bytes: &mut PageBytes, layout: &Layout, node: usize, it
     write_u32(bytes, start, base);
     let frame = Frame::of(bytes, layout, node);
     frame.write_check(bytes, layout, node);
-    let tids = frame.tid_reader(bytes);
-    let (mut head, mut before) = (0, None);
-    for (slot, item) in items.iter().enumerate() {
-        tids.write(bytes, frame.tid_at(slot), item.tid);
-        if shared == 0 || before != Some(item.head()) {
-            frame.write_head(bytes, span.first, head, item);
-            (head, before) = (head + 1, Some(item.head()));
-        }
-        if shared > 0 {
-            bytes[frame.ends() + head - 1] = slot as u8 + 1;
-        }
+    frame.write_tids(bytes, items);
+    if shared == 0 {
+        return frame.write_heads(bytes, span.first, items);
     }
+    let mut heads = Items::new();
+    for (slot, item) in items.iter().enumerate() {
+        if heads.last().is_none_or(|head| head.head() != item.head()) {
+            heads.push(*item);
+        }
+        bytes[frame.ends() + heads.len() - 1] = slot as u8 + 1;
+    }
+    frame.write_heads(bytes, span.first, &heads);
 }
 
 /// The separator of a node, widened.

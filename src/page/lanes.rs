@@ -1,6 +1,6 @@
 //! Exact lanes as a key space: a key is its lane, and pages hold it whole.
 
-use super::arrange::Arrangement;
+use super::arrange::{Arrangement, Stored};
 use super::frame::Item;
 use super::split::{outward, reach_of_changes};
 use super::*;
@@ -202,16 +202,18 @@ impl<L: Lane> PageSplits for L {
     ) -> Option<PageBytes> {
         let layout = *geometry.layout(links.level);
         let items = entries.take(total).map(|entry| item(&entry));
-        let arrangement = Arrangement::filled(&layout, items.clone(), links.fill(), 0)?;
+        let arrangement = Arrangement::filled(&layout, &items, links.fill(), 0)?;
         let mut bytes = fenced(geometry, links);
-        arrange::lay_out(&mut bytes, &layout, arrangement.counts(), items);
+        arrange::lay_out(&mut bytes, &layout, arrangement.counts(), &items);
         Some(bytes)
     }
 
     fn right_half(page: &Page<'_, L>, geometry: &Geometry, links: &Links<'_, L>, skip: usize) -> Option<PageBytes> {
-        let arrangement = arrange::part(page.bytes, page.layout, skip..page.entries(), links.is_spread())?;
+        let ranks = skip..page.entries();
+        let arrangement = arrange::part(page.bytes, page.layout, ranks.clone(), links.is_spread())?;
         let mut bytes = fenced(geometry, links);
-        arrange::lay_out(&mut bytes, page.layout, arrangement.counts(), arrange::items(page.bytes, page.layout, skip));
+        let entries = Stored { bytes: page.bytes, layout: page.layout, ranks };
+        arrange::lay_out(&mut bytes, page.layout, arrangement.counts(), &entries);
         Some(bytes)
     }
 

@@ -246,11 +246,16 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// The first slot whose entry is at or after `key`; one past the last if there is none.
     #[inline]
     pub(super) fn lower_bound(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
-        let heads = self.heads_at(lane);
-        if !heads.is_empty() && !K::begins_lane(key) {
-            return self.lower_bound_tied(heads, key);
+        let first = self.first_head(lane);
+        if K::begins_lane(key) || first >= self.frame.heads || self.lane_of(first) != lane {
+            return self.first_slot(first);
         }
-        self.first_slot(heads.start)
+        let is_tied = |head: usize| self.lane_of(head) == lane;
+        // Mostly there is no other.
+        let next = first + 1;
+        let is_alone = next == self.frame.heads || !is_tied(next);
+        let end = if is_alone { next } else { partition(next, self.frame.heads, is_tied) };
+        self.lower_bound_tied(first..end, key)
     }
 
     /// The first slot of a head; one past the last if there is no such head.
@@ -275,32 +280,26 @@ impl<'a, K: KeySpace> Node<'a, K> {
         partition(from, to, |slot| K::tid(key) > self.tid(slot).position())
     }
 
-    /// The heads that have a lane, or the place where they would be.
+    /// The first head whose lane is no less than this; one past the last if there is none.
     #[inline]
-    fn heads_at(&self, lane: K::Lane) -> Range<usize> {
+    fn first_head(&self, lane: K::Lane) -> usize {
         let (heads, widths) = (self.frame.heads, self.frame.widths);
         if lane < self.base || heads == 0 {
-            return 0..0;
+            return 0;
         }
         let difference = lane.minus(self.base);
         let back = 8 * (widths.lane - widths.front()) as u32;
-        let Some(front) = difference.front(back, 8 * widths.front() as u32) else { return heads..heads };
+        let Some(front) = difference.front(back, 8 * widths.front() as u32) else { return heads };
         let (bytes, at) = (self.page.bytes, self.frame.fronts());
         let first = self.count_fronts(bytes, at, front);
-        if first == heads || self.frame.front(bytes, first) != front {
-            return first..first;
+        if back == 0 || first >= heads || self.frame.front(bytes, first) != front {
+            return first;
         }
-        let end = match front.checked_add(1).filter(|next| widths.front() == 8 || next >> (8 * widths.front()) == 0) {
-            Some(next) => self.count_fronts(bytes, at, next),
-            None => heads,
-        };
-        if back == 0 {
-            return first..end;
-        }
-        let rest = difference.low(back);
-        let is_less = |head: usize| self.frame.back(bytes, head) < rest;
-        let first = partition(first, end, is_less);
-        first..partition(first, end, |head| self.frame.back(bytes, head) <= rest)
+        let (rest, next) = (difference.low(back), first + 1);
+        let begins_alike = |head: usize| self.frame.front(bytes, head) == front;
+        let is_alone = next == heads || !begins_alike(next);
+        let end = if is_alone { next } else { partition(next, heads, begins_alike) };
+        partition(first, end, |head| self.frame.back(bytes, head) < rest)
     }
 
     /// How many heads' differences begin with less.

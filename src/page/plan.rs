@@ -164,8 +164,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let before = if left == place.node as usize { 0 } else { self.count(left) };
         let slot = before + place.slot as usize;
         let mut with: ArrayVec<Item, { 2 * MAX_NODE_ENTRIES + 1 }> = ArrayVec::new();
-        with.extend(arrange::node_items(self.bytes, self.layout, left, 0));
-        with.extend(arrange::node_items(self.bytes, self.layout, left + 1, 0));
+        with.extend(arrange::node_items(self.bytes, self.layout, left));
+        with.extend(arrange::node_items(self.bytes, self.layout, left + 1));
         with.insert(slot.min(with.len()), *item);
         let keep = self.middle(&with);
         let room = self.layout.node_room() * 15 / 16;
@@ -190,8 +190,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
 
     /// A node's entries, and another one before which so many are.
     fn items_with(&self, node: usize, slot: usize, item: &Item) -> Items {
-        let mut with = Items::new();
-        with.extend(arrange::node_items(self.bytes, self.layout, node, 0));
+        let mut with = arrange::node_items(self.bytes, self.layout, node);
         with.insert(slot.min(with.len()), *item);
         with
     }

@@ -130,10 +130,10 @@ impl<L: Lane> Joined<'_, L> {
         if cut.max(page.nodes() - cut.min(page.nodes())) + 3 <= layout.nodes {
             return true;
         }
-        let fits = |items: &mut dyn Iterator<Item = Item>| {
-            Arrangement::packed(layout, items, layout.node_room(), layout.nodes).is_some()
-        };
+        fn fits(layout: &Layout, items: impl Iterator<Item = Item> + Clone) -> bool {
+            Arrangement::packed(layout, &items, layout.node_room(), layout.nodes).is_some()
+        }
         let all = self.iter().map(|entry| item(&entry));
-        fits(&mut all.clone().take(place)) && fits(&mut all.skip(place))
+        fits(layout, all.clone().take(place)) && fits(layout, all.skip(place))
     }
 }
