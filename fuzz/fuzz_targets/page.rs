@@ -8,7 +8,7 @@ mod common;
 
 use common::bytes::{Taste, normal as normal_bytes};
 use common::{Between, KeyMaker, Lanes, exact, normal, one_column, read_on};
-use fpbtree_engine::format::{Block, Lane, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT};
+use fpbtree_engine::format::{Block, Lane, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT};
 use fpbtree_engine::keys::bytes::MOST_KEY;
 use fpbtree_engine::keys::digits::{DigitKind, ValueLength};
 use fpbtree_engine::log::{Change, Edit, Ranges};
@@ -152,8 +152,8 @@ impl<M: KeyMaker> Sheet<M> {
 /// Makes changes that were not planned for the page, if they fit it.
 fn change(page: &PageBytes, data: &[u8]) {
     let byte = |at: usize| data.get(at).copied().unwrap_or(0);
-    let (node, slot, many) = (byte(0) % 32, byte(1) % 64, byte(2).into());
-    let masks = [(node, u64::from(many) << slot | 1)];
+    let (node, slot, many) = (byte(0) % 32, byte(1) % 128, byte(2).into());
+    let masks = [(node, u128::from(many) << slot | 1)];
     let edits = [
         Edit::Repack(&data[..data.len().min(100)]),
         Edit::Reserve { bytes: many },

@@ -119,7 +119,7 @@ impl Tid {
     pub(crate) const fn from_difference(first: Tid, stored: u64) -> Tid {
         let offset = (stored >> 1) & ((1 << Self::OFFSET_BITS) - 1);
         let block = stored >> (Self::OFFSET_BITS + 1);
-        Tid((first.0 + (block << 15) | offset << 3 | stored & Self::DEAD as u64) & Self::ALL)
+        Tid(((first.0 + (block << 15)) | offset << 3 | stored & Self::DEAD as u64) & Self::ALL)
     }
 
     /// Before all TIDs of a block.

@@ -148,8 +148,8 @@ impl Frame {
         }
     }
 
-    /// Whether separator, widths, number of heads and lowest block are those that the entries were stored with: damage to them would make
-    /// other entries of all.
+    /// Whether separator, widths, number of heads and lowest block are those that the entries were stored with: damage
+    /// to them would make other entries of all.
     #[inline]
     pub fn is_checked(&self, bytes: &PageBytes, layout: &Layout, node: usize) -> bool {
         bytes[self.start + CHECK] == self.check(bytes, layout, node)
@@ -188,7 +188,7 @@ impl Frame {
             && self.has_all(bytes)
             && self.is_checked(bytes, layout, node)
             && !(self.is_grouped && layout.has_child)
-            && !(self.rank && self.widths.tid % Tid::SIZE == 0)
+            && !(self.rank && self.widths.tid.is_multiple_of(Tid::SIZE))
     }
 
     /// Where the first bytes of the lanes' differences begin.

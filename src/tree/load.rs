@@ -59,6 +59,8 @@ impl<F: FnMut(Block, &PageBytes)> Pages for F {
 
 /// One level's page being filled.
 struct Level<K: Loadable> {
+    /// 0 for leaves.
+    number: u8,
     batch: K::Batch,
     low: K::OwnedKey,
     /// The page before the one being filled, and this one's block once it is known that the level has several pages.
@@ -67,13 +69,14 @@ struct Level<K: Loadable> {
 }
 
 impl<K: Loadable> Level<K> {
-    /// Makes `level`, whose memory is zeroed, that of an empty page beginning at `low`.
+    /// Makes `level`, whose memory is zeroed, that of this number with an empty page beginning at `low`.
     ///
     /// # Safety
     /// Zeroed memory.
-    unsafe fn begin(level: *mut Level<K>, low: &K::OwnedKey, block: Block) {
+    unsafe fn begin(level: *mut Level<K>, number: u8, low: &K::OwnedKey, block: Block) {
         // SAFETY: all-zero bytes are batches and numbers; the whole is too large to be moved on some stacks.
         unsafe {
+            (&raw mut (*level).number).write(number);
             (&raw mut (*level).low).write(*low);
             (&raw mut (*level).block).write(block);
         }
@@ -83,7 +86,6 @@ impl<K: Loadable> Level<K> {
     /// and goes on with the next page, whose block is `right`. `next` is the entry behind those collected.
     fn close(
         &mut self,
-        at: usize,
         geometry: &Geometry,
         order: K::Order<'_>,
         fill: usize,
@@ -96,22 +98,21 @@ impl<K: Loadable> Level<K> {
             let batch = &self.batch;
             let last = batch.entry(count - 1);
             match next {
-                Some(next) if count == batch.len() => batch.set_fence(&mut fence, at as u8, &last, next, order),
-                _ => batch.set_fence(&mut fence, at as u8, &last, &batch.entry(count), order),
+                Some(next) if count == batch.len() => batch.set_fence(&mut fence, self.number, &last, next, order),
+                _ => batch.set_fence(&mut fence, self.number, &last, &batch.entry(count), order),
             }
-            Some((self.page(at, geometry, fill, count, right, &fence)?, count))
+            Some((self.page(geometry, fill, count, right, &fence)?, count))
         };
         let (page, count) = (1..=count).rev().find_map(page_of).expect("an entry and two fences fit a page");
         (self.left, self.block) = (self.block, right);
         K::copy(&mut self.low, &fence);
-        self.batch.drop_front(geometry, at as u8, fill, count, &self.low);
+        self.batch.drop_front(geometry, self.number, fill, count, &self.low);
         page
     }
 
     /// A page of the first `count` entries collected, if they fit.
     fn page(
         &self,
-        at: usize,
         geometry: &Geometry,
         fill: usize,
         count: usize,
@@ -119,7 +120,7 @@ impl<K: Loadable> Level<K> {
         high: &K::OwnedKey,
     ) -> Option<PageBytes> {
         let (low, high) = (K::fence_of(&self.low), K::fence_of(high));
-        let links = Links { level: at as u8, left: self.left, right, low, high, fill };
+        let links = Links { level: self.number, left: self.left, right, low, high, fill };
         K::build(geometry, &links, count, (0..count).map(|index| self.batch.entry(index)))
     }
 }
@@ -144,7 +145,7 @@ impl<K: Loadable> Loader<K> {
             loader.write_bytes(0, 1);
             let levels = (&raw mut (*loader).levels).cast::<Level<K>>();
             for at in 0..MOST_LEVELS {
-                Level::begin(levels.add(at), &K::FIRST, NO_BLOCK);
+                Level::begin(levels.add(at), at as u8, &K::FIRST, NO_BLOCK);
             }
             (&raw mut (*loader).height).write(1);
             (&raw mut (*loader).next_block).write(ROOT + 1);
@@ -215,7 +216,7 @@ impl<K: Loadable> Loader<K> {
         let right = self.take_block(pages);
         let level = &mut self.levels[at];
         let (low, block) = (level.low, level.block);
-        pages.write(block, &level.close(at, geometry, order, self.fill, count, next, right));
+        pages.write(block, &level.close(geometry, order, self.fill, count, next, right));
         self.add_to(at + 1, geometry, order, &K::downlink(&low, block), pages);
     }
 
@@ -233,7 +234,7 @@ impl<K: Loadable> Loader<K> {
         loop {
             let level = &self.levels[at];
             let count = level.batch.len();
-            let Some(page) = level.page(at, geometry, self.fill, count, NO_BLOCK, &K::LAST) else {
+            let Some(page) = level.page(geometry, self.fill, count, NO_BLOCK, &K::LAST) else {
                 // The last page has no upper fence, and keys that had much in common with it take more without.
                 self.close(at, geometry, order, count / 2, None, pages);
                 continue;
@@ -274,7 +275,7 @@ impl<K: Loadable> LeafWriter<K> {
         // SAFETY: all-zero bytes are a batch, keys and numbers; no value is read or moved.
         unsafe {
             leaves.write_bytes(0, 1);
-            Level::begin(&raw mut (*leaves).level, low, block);
+            Level::begin(&raw mut (*leaves).level, 0, low, block);
             (&raw mut (*leaves).fill).write(fill);
         }
     }
@@ -303,7 +304,7 @@ impl<K: Loadable> LeafWriter<K> {
     ) {
         let right = pages.take();
         let (low, block) = (self.level.low, self.level.block);
-        pages.write(block, &low, &self.level.close(0, geometry, order, self.fill, count, next, right));
+        pages.write(block, &low, &self.level.close(geometry, order, self.fill, count, next, right));
     }
 
     /// Writes the part's last leaf, which ends at `high` and has the leaf `right` behind it. Returns its block.
@@ -316,7 +317,7 @@ impl<K: Loadable> LeafWriter<K> {
     ) -> Block {
         loop {
             let count = self.level.batch.len();
-            if let Some(page) = self.level.page(0, geometry, self.fill, count, right, high) {
+            if let Some(page) = self.level.page(geometry, self.fill, count, right, high) {
                 pages.write(self.level.block, &self.level.low, &page);
                 return self.level.block;
             }
