@@ -211,7 +211,7 @@ fn damaged_records() {
         assert!(Decoded::decode(&noise).is_none());
     }
     // Redo's hints look at pages that may be anything, and an insertion of another page is refused or made.
-    let kinds = [RecordKind::Insert4, RecordKind::Insert8, RecordKind::Insert16, RecordKind::Edit];
+    let kinds = [RecordKind::Insert, RecordKind::Edit];
     for round in 0..60_000 {
         let kind = kinds[round % kinds.len()];
         let mut part = vec![0; random.random_range(0..26)];

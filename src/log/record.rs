@@ -11,12 +11,8 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
-    /// One entry, of a lane of up to 4 bytes, where there is a free slot for it.
-    Insert4 = 1,
-    /// One entry, of a lane of up to 8 bytes, where there is a free slot for it.
-    Insert8 = 2,
-    /// One entry, of a lane of up to 16 bytes, where there is a free slot for it.
-    Insert16 = 3,
+    /// One entry, in a node that has room for it.
+    Insert = 1,
     /// Edits that need no other page.
     Edit = 4,
     /// A page is split, or the root grows.
@@ -33,13 +29,13 @@ impl RecordKind {
     /// The kind with this number.
     pub fn of(number: u8) -> Option<RecordKind> {
         use RecordKind::*;
-        [Insert4, Insert8, Insert16, Edit, Split, Vacuum, Unlink, Delete].into_iter().find(|&kind| kind as u8 == number)
+        [Insert, Edit, Split, Vacuum, Unlink, Delete].into_iter().find(|&kind| kind as u8 == number)
     }
 
     /// What it is called where people read logs.
     pub fn name(self) -> &'static core::ffi::CStr {
         match self {
-            RecordKind::Insert4 | RecordKind::Insert8 | RecordKind::Insert16 => c"INSERT",
+            RecordKind::Insert => c"INSERT",
             RecordKind::Edit => c"EDIT",
             RecordKind::Split => c"SPLIT",
             RecordKind::Vacuum => c"VACUUM",
@@ -50,17 +46,7 @@ impl RecordKind {
 
     /// Whether it is of one insertion and nothing else, in one page: what most records are of.
     pub fn is_insertion(self) -> bool {
-        self.lane().is_some()
-    }
-
-    /// Bytes of the lane of a record that is one insertion and says so by its kind.
-    pub(crate) fn lane(self) -> Option<usize> {
-        match self {
-            RecordKind::Insert4 => Some(4),
-            RecordKind::Insert8 => Some(8),
-            RecordKind::Insert16 => Some(16),
-            _ => None,
-        }
+        self == RecordKind::Insert
     }
 }
 
@@ -68,14 +54,10 @@ impl Change<'_> {
     /// What its record is of.
     pub fn kind(&self) -> RecordKind {
         let edits = || self.edits.iter().map(|(_, edit)| edit);
-        if let (1, [(_, Edit::Insert { lane, child: NO_BLOCK, cell: Cell::None, .. })]) =
+        if let (1, [(_, Edit::Insert { child: NO_BLOCK, cell: Cell::None, .. })]) =
             (self.pages(), self.edits.as_slice())
         {
-            return match lane {
-                0..=0xffff_ffff => RecordKind::Insert4,
-                0..=0xffff_ffff_ffff_ffff => RecordKind::Insert8,
-                _ => RecordKind::Insert16,
-            };
+            return RecordKind::Insert;
         }
         let has = |is: fn(&Edit<'_>) -> bool| edits().any(is);
         match () {
@@ -99,8 +81,10 @@ impl Change<'_> {
 
     /// Appends the `index`-th page's part of the record, which is of this [`kind`](Change::kind), to `out`.
     pub fn encode_part(&self, kind: RecordKind, index: usize, out: &mut Vec<u8>) {
-        match (kind.lane(), self.edits.as_slice()) {
-            (Some(size), [(_, Edit::Insert { place, lane, tid, .. })]) => put_insertion(out, size, *place, *lane, *tid),
+        match (kind, self.edits.as_slice()) {
+            (RecordKind::Insert, [(_, Edit::Insert { place, lane, tid, .. })]) => {
+                put_insertion(out, *place, *lane, *tid)
+            }
             _ => self.edits(index).for_each(|edit| put_edit(out, edit)),
         }
     }
@@ -235,14 +219,15 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
     }
 }
 
-/// The place, as many bytes of the lane as this, and the TID.
+/// The place, the TID, and as many bytes as the lane has.
 #[inline]
-fn put_insertion(out: &mut Vec<u8>, lane_size: usize, place: Position, lane: u128, tid: Tid) {
-    let mut part = [0; 2 + 16 + Tid::SIZE];
+fn put_insertion(out: &mut Vec<u8>, place: Position, lane: u128, tid: Tid) {
+    const LANE: usize = 2 + Tid::SIZE;
+    let mut part = [0; LANE + 16];
     part[..2].copy_from_slice(&[place.node, place.slot]);
-    part[2..18].copy_from_slice(&lane.to_le_bytes());
-    part[2 + lane_size..][..Tid::SIZE].copy_from_slice(&tid.raw().to_le_bytes()[..Tid::SIZE]);
-    out.extend_from_slice(&part[..2 + lane_size + Tid::SIZE]);
+    part[2..LANE].copy_from_slice(&tid.raw().to_le_bytes()[..Tid::SIZE]);
+    part[LANE..].copy_from_slice(&lane.to_le_bytes());
+    out.extend_from_slice(&part[..LANE + 16 - lane.leading_zeros() as usize / 8]);
 }
 
 /// How many entries nodes have, after the number of nodes.
@@ -352,8 +337,8 @@ impl OwnedEdit {
 impl BlockEdits {
     /// Reads a part of a record of some kind, or `None` if the bytes are not exactly one.
     pub fn decode(kind: RecordKind, bytes: &[u8]) -> Option<BlockEdits> {
-        if let Some(size) = kind.lane() {
-            return Some(BlockEdits { edits: vec![OwnedEdit::Plain(insertion(size, bytes)?)] });
+        if kind.is_insertion() {
+            return Some(BlockEdits { edits: vec![OwnedEdit::Plain(insertion(bytes)?)] });
         }
         let mut reader = Decoder(bytes);
         let mut edits = Vec::new();
@@ -380,11 +365,13 @@ impl BlockEdits {
     }
 }
 
-/// The one edit of a record that is an insertion of a lane of so many bytes.
-pub(crate) fn insertion(size: usize, bytes: &[u8]) -> Option<Edit<'static>> {
+/// The one edit of a record that is an insertion.
+pub(crate) fn insertion(bytes: &[u8]) -> Option<Edit<'static>> {
     let mut reader = Decoder(bytes);
-    let (place, lane, tid) = (reader.position()?, reader.bytes_of(size)?, reader.tid()?);
-    reader.0.is_empty().then_some(Edit::Insert { place, lane, tid, child: NO_BLOCK, cell: Cell::None })
+    let (place, tid) = (reader.position()?, reader.tid()?);
+    let is_whole = reader.0.last() != Some(&0);
+    let lane = reader.bytes_of(reader.0.len())?;
+    is_whole.then_some(Edit::Insert { place, lane, tid, child: NO_BLOCK, cell: Cell::None })
 }
 
 impl fmt::Display for BlockEdits {
@@ -460,7 +447,7 @@ impl Decoded {
         let mut reader = Decoder(bytes);
         let (kind, count) = (RecordKind::of(reader.u8()?)?, reader.u8()? as usize);
         (1..=MOST_BLOCKS).contains(&count).then_some(())?;
-        (count == 1 || kind.lane().is_none()).then_some(())?;
+        (count == 1 || !kind.is_insertion()).then_some(())?;
         let mut decoded = Decoded { blocks: Vec::new(), parts: Vec::new() };
         for _ in 0..count {
             decoded.blocks.push(reader.u32()?);

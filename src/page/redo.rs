@@ -27,7 +27,7 @@ impl BlockEdits {
     /// Asks the hardware for what [`BlockEdits::redo`] will change of a page, if the part is an insertion. The page may
     /// be anything by now: it is only a hint.
     pub fn prefetch(kind: RecordKind, bytes: &[u8], page: &PageBytes) {
-        if let (Some(_), [node, ..]) = (kind.lane(), bytes) {
+        if let (true, [node, ..]) = (kind.is_insertion(), bytes) {
             super::edit::prefetch_node(page, *node);
         }
     }
@@ -40,7 +40,7 @@ impl BlockEdits {
     /// Does what [`decode`](BlockEdits::decode) and [`redo`](BlockEdits::redo) do, if the record [is of one
     /// insertion](RecordKind::is_insertion), without memory of its own.
     pub fn redo_insertion(kind: RecordKind, bytes: &[u8], page: &mut PageBytes) -> bool {
-        kind.lane().and_then(|size| insertion(size, bytes)).is_some_and(|edit| redo([edit], page))
+        kind.is_insertion() && insertion(bytes).is_some_and(|edit| redo([edit], page))
     }
 }
 
