@@ -131,7 +131,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         if !has_room(&plan) && self.remove_marked(target)? {
             plan = look(target, Thrift::Tight)?;
         }
-        if matches!(plan, Plan::Full) && options.adds_version && self.remove_versions(target)? {
+        if matches!(plan, Plan::Full) && options.adds_version {
+            // Even if there are none yet: those that come will be dead soon.
+            self.remove_versions(target)?;
             plan = look(target, Thrift::Tight)?;
         }
         if let Plan::Repack { cell } = plan
