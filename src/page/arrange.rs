@@ -234,8 +234,8 @@ impl Load {
     }
 }
 
-/// Whether repacking a page leaves enough room, as far as what its entries take on average tells: so many slots a node,
-/// and `cell` bytes besides.
+/// Whether repacking a page leaves enough room, as far as what its entries take on average tells: what `thrift` says in
+/// each node, and `cell` bytes besides.
 pub(super) fn is_worth_repacking(bytes: &PageBytes, layout: &Layout, cell: usize, thrift: Thrift) -> bool {
     let load = Load::of(bytes, layout, cell);
     if load.entries == 0 {
