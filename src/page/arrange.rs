@@ -130,53 +130,60 @@ impl Arrangement {
     }
 }
 
-/// Lays entries out over the in-page nodes of an in-page tree that is all zero, so many to each.
-pub(super) fn lay_out(bytes: &mut PageBytes, layout: &Layout, counts: &[u8], entries: &impl Source) {
-    let counts = &counts[..counts.len().min(layout.nodes)];
-    for node in 0..counts.len() {
-        bytes[layout.root_lines() + node] = (layout.first_node_line() + node * layout.x) as u8;
+/// Lays entries out over the in-page nodes of an in-page tree that is all zero, so many to each. Whether there are as
+/// many, and the nodes have room for them.
+pub(super) fn lay_out(bytes: &mut PageBytes, layout: &Layout, counts: &[u8], entries: &impl Source) -> bool {
+    lay_out_behind(bytes, layout, 0, counts, entries)
+}
+
+/// The same of a page's first entries, between fences of another page. Nodes that they leave as they are, are copied.
+pub(super) fn lay_out_first(bytes: &mut PageBytes, layout: &Layout, counts: &[u8], page: &PageBytes) -> bool {
+    let total: usize = counts.iter().map(|&count| usize::from(count)).sum();
+    let same = |&(node, &count): &(usize, &u8)| Frame::of(page, layout, node).count == usize::from(count);
+    let of_page = &counts[..counts.len().min(nodes(page, layout))];
+    let unmoved = of_page.iter().enumerate().take_while(same).count();
+    let mut start = 0;
+    for node in 0..unmoved {
+        let frame = Frame::of(page, layout, node);
+        for (array, size) in layout.root_arrays() {
+            let at = array + node * size;
+            bytes[at..at + size].copy_from_slice(&page[at..at + size]);
+        }
+        let line = layout.first_node_line() + node * layout.x;
+        bytes[layout.root_lines() + node] = line as u8;
+        bytes[line * LINE..][..layout.node_size()].copy_from_slice(&page[frame.start..frame.end]);
+        start += frame.count;
     }
-    let (mut node, mut of_node) = (0, Items::new());
-    entries.visit(|item| {
-        if counts.get(node).is_some_and(|&count| of_node.len() >= count.into()) {
-            write_node(bytes, layout, node, &of_node);
-            of_node.clear();
-            node += 1;
-        }
-        if node < counts.len() {
-            of_node.push(item);
-        }
-    });
-    if node < counts.len() {
-        write_node(bytes, layout, node, &of_node);
+    lay_out_behind(bytes, layout, unmoved, counts, &Stored { bytes: page, layout, ranks: start..total })
+}
+
+/// The same behind so many nodes that are there already.
+fn lay_out_behind(
+    bytes: &mut PageBytes,
+    layout: &Layout,
+    first: usize,
+    counts: &[u8],
+    entries: &impl Source,
+) -> bool {
+    if counts.len() > layout.nodes || !counts.iter().all(|count| (1..=MAX_NODE_ENTRIES).contains(&(*count).into())) {
+        return false;
+    }
+    for node in first..counts.len() {
+        bytes[layout.root_lines() + node] = (layout.first_node_line() + node * layout.x) as u8;
     }
     bytes[at::NODES] = counts.len() as u8;
     edit::write_lines(bytes, layout.first_node_line() + counts.len() * layout.x);
-}
-
-/// Whether a page has as many entries, or if they are not to be `all`, more, and each node room for those it is to have.
-pub(super) fn can_lay_out(bytes: &PageBytes, layout: &Layout, counts: &[u8], is_all: bool) -> bool {
-    let total: usize = counts.iter().map(|&count| usize::from(count)).sum();
-    let entries = entries(bytes, layout);
-    let cells = if layout.kind.is_prefix() { bytes::live_cells(bytes, layout) } else { 0 };
-    if (if is_all { total != entries } else { total > entries })
-        || counts.len() > layout.most_nodes(cells)
-        || counts.contains(&0)
-    {
-        return false;
-    }
-    let (mut counts, mut span, mut fits) = (counts.iter(), Span::EMPTY, true);
-    let mut left = 0;
-    Stored { bytes, layout, ranks: 0..total }.visit(|item| {
-        if left == 0 {
-            left = counts.next().map_or(usize::MAX, |&count| count.into());
-            span = Span::EMPTY;
+    let (mut node, mut of_node, mut fits) = (first, Items::new(), true);
+    entries.visit(|item| {
+        let Some(&count) = counts.get(node) else { return fits = false };
+        of_node.push(item);
+        if of_node.len() == count.into() {
+            fits &= write_node(bytes, layout, node, &of_node);
+            of_node.clear();
+            node += 1;
         }
-        span.push(&item);
-        left -= 1;
-        fits &= left > 0 || span.fits(layout, layout.node_room());
     });
-    fits
+    fits && node == counts.len() && of_node.is_empty()
 }
 
 /// Bytes of a node that is filled to so many percent.

@@ -1,8 +1,8 @@
 //! What can be done to a page. Every method notes the bytes it writes, never compares keys, and reads nothing but the
-//! page and its arguments (I7).
+//! page and its arguments (I7). One that says whether it fits the page leaves one that it does not fit in any state.
 
 use super::arrange::{self, Stored};
-use super::frame::{Frame, Item, Items, Place, Span, separator, write_node};
+use super::frame::{Fit, Frame, Item, Items, Place, Widths, separator, write_node};
 use super::*;
 use arrayvec::ArrayVec;
 
@@ -108,12 +108,21 @@ pub(super) fn write_special(bytes: &mut PageBytes, build_id: u64) {
 /// Asks the hardware for a node of a page that is to be changed soon. The page may be anything: it is only a hint.
 pub fn prefetch_node(bytes: &PageBytes, node: u8) {
     if let Some(layout) = Layout::of_page(bytes) {
-        expect_node(bytes, &layout, node.into());
+        ask_for_node(bytes, &layout, node);
     }
 }
 
-fn expect_node(bytes: &PageBytes, layout: &Layout, node: usize) {
-    let Some(&line) = bytes.get(layout.root_lines() + node) else { return };
+/// The same of all that an insertion into the node looks at: redo comes to most pages unprepared.
+pub(super) fn prefetch_insertion(bytes: &PageBytes, node: u8) {
+    if let Some(layout) = Layout::of_page(bytes) {
+        let root = layout.root_lines() / CACHE_LINE..layout.root_counts() / CACHE_LINE + 1;
+        root.for_each(|line| simd::prefetch(bytes.as_ptr().wrapping_add(line * CACHE_LINE)));
+        ask_for_node(bytes, &layout, node);
+    }
+}
+
+fn ask_for_node(bytes: &PageBytes, layout: &Layout, node: u8) {
+    let Some(&line) = bytes.get(layout.root_lines() + node as usize) else { return };
     let start = layout.node_start(line);
     (0..layout.node_size()).step_by(CACHE_LINE).for_each(|at| simd::prefetch(bytes.as_ptr().wrapping_add(start + at)));
 }
@@ -123,21 +132,6 @@ impl<'a> PageMut<'a> {
     pub fn open(bytes: &'a mut PageBytes, ranges: &'a mut Ranges) -> Option<PageMut<'a>> {
         let layout = Layout::of_page(bytes)?;
         Some(PageMut { bytes, layout, ranges })
-    }
-
-    /// Asks the hardware for what an insertion looks at first. Redo comes to most pages unprepared.
-    pub fn expect(&self) {
-        let root = self.layout.root_lines() / CACHE_LINE..self.layout.root_counts() / CACHE_LINE + 1;
-        root.for_each(|line| self.prefetch(line * CACHE_LINE));
-    }
-
-    /// Asks for all lines of a node at once: an insertion shifts both its arrays.
-    fn expect_node(&self, node: usize) {
-        expect_node(self.bytes, &self.layout, node);
-    }
-
-    fn prefetch(&self, at: usize) {
-        simd::prefetch(self.bytes.as_ptr().wrapping_add(at));
     }
 
     /// Makes the page a copy of `image`, less the LSN and checksum that the server keeps in it.
@@ -182,11 +176,15 @@ impl<'a> PageMut<'a> {
         self.ranges.add(at, length);
     }
 
-    /// Makes a node one of these entries, for which it has room.
-    fn write_node(&mut self, node: usize, items: &[Item]) {
-        write_node(self.bytes, &self.layout, node, items);
-        let start = self.frame(node).start;
-        self.ranges.add(start, self.layout.node_size());
+    /// Makes a node one of these entries, if it has room for them.
+    fn write_node(&mut self, node: usize, items: &[Item]) -> bool {
+        self.note_node(node);
+        write_node(self.bytes, &self.layout, node, items)
+    }
+
+    /// Notes that a node, and what the in-page root says of it, is written.
+    fn note_node(&mut self, node: usize) {
+        self.ranges.add(self.frame(node).start, self.layout.node_size());
         for (array, size) in self.layout.root_arrays() {
             self.ranges.add(array + node * size, size);
         }
@@ -239,51 +237,70 @@ impl<'a> PageMut<'a> {
         }
     }
 
-    /// Puts an entry at `place`, where there is room (or it is the first place of an empty page). A node whose frame it
-    /// does not fit gets another.
-    pub fn insert(&mut self, place: Position, lane: u128, tid: Tid, child: Block, cell: Cell<'_>) {
+    /// Puts an entry at `place`; or the first one in an empty page. A node whose frame it does not fit gets another.
+    pub fn insert(&mut self, place: Position, lane: u128, tid: Tid, child: Block, cell: Cell<'_>) -> bool {
         let (node, slot) = (place.node as usize, place.slot as usize);
-        if self.nodes() == 0 {
-            // On a sound page no lines are used; on a damaged one the node must still have room.
+        let is_first = self.nodes() == 0;
+        // On a sound page no lines are used then; on a damaged one the node must still have room.
+        let lines = if is_first { self.layout.first_node_line() + self.layout.x } else { self.lines() };
+        if lines * LINE + cell.size(&self.layout) > space_end(self.bytes, &self.layout) {
+            return false;
+        }
+        if is_first {
             self.set_lines(self.layout.first_node_line());
             self.add_node(0);
+        }
+        let frame = self.frame(node.min(self.layout.nodes - 1));
+        if node >= self.nodes() || slot > frame.count {
+            return false;
         }
         let cell = match cell {
             Cell::None => 0,
             Cell::Shared(at) => at,
             Cell::New { suffix, payload } => self.add_cell(suffix, payload),
         };
-        let item = Item { lane, tid, child, cell };
-        let (frame, base) = (self.frame(node), separator(self.bytes, &self.layout, node));
-        let Some(found) = frame.place_for(self.bytes, &self.layout, base, slot, &item) else {
+        let (item, base) = (Item { lane, tid, child, cell }, separator(self.bytes, &self.layout, node));
+        let Some(Fit { widths, place }) = frame.place_for(self.bytes, &self.layout, base, slot, &item) else {
             return self.rewrite_with(node, slot, item);
         };
-        let written = frame.put(self.bytes, base, slot, &item, found);
+        let frame = if widths == frame.widths { frame } else { self.widen(node, &frame, widths) };
+        let written = frame.put(self.bytes, base, slot, &item, place);
         written.into_iter().for_each(|range| self.ranges.add(range.start, range.len()));
         self.set_byte(self.layout.root_counts() + node, frame.count as u8 + 1);
-        if frame.is_grouped && matches!(found, Place::NewHead(_)) {
+        if frame.is_grouped && matches!(place, Place::NewHead(_)) {
             let heads = self.layout.root_heads() + node;
             self.set_byte(heads, self.bytes[heads] + 1);
             frame.write_check(self.bytes, &self.layout, node);
             self.ranges.add(frame.start, NODE_HEADER);
         }
+        true
+    }
+
+    /// Makes the entries of a node wider.
+    #[inline(never)]
+    fn widen(&mut self, node: usize, frame: &Frame, widths: Widths) -> Frame {
+        self.note_node(node);
+        frame.widen(self.bytes, &self.layout, node, widths)
     }
 
     /// Puts an entry in a slot of a node, which gets another frame.
     // Not inlined: entries lie in its frame, and most insertions do without.
     #[inline(never)]
-    fn rewrite_with(&mut self, node: usize, slot: usize, item: Item) {
+    fn rewrite_with(&mut self, node: usize, slot: usize, item: Item) -> bool {
         let mut items = self.items(node);
         items.insert(slot.min(items.len()), item);
-        self.write_node(node, &items);
+        self.write_node(node, &items)
     }
 
     /// Leaves so many bytes below the cells unused.
-    pub fn reserve(&mut self, bytes: u16) {
-        let lower = self.lines() * LINE;
-        let end = space_end(self.bytes, &self.layout).saturating_sub(bytes.into()).max(lower);
-        write_u16(self.bytes, at::PD_UPPER, end as u16);
-        self.ranges.add(at::PD_UPPER, 2);
+    pub fn reserve(&mut self, bytes: u16) -> bool {
+        let (lower, bytes) = (self.lines() * LINE, bytes as usize);
+        let end = space_end(self.bytes, &self.layout);
+        if !self.layout.kind.is_prefix() || lower + bytes > end {
+            return false;
+        }
+        self.write(at::PD_UPPER, &((end - bytes) as u16).to_le_bytes());
+        true
     }
 
     /// Adds a cell below the others and says where it begins.
@@ -298,21 +315,32 @@ impl<'a> PageMut<'a> {
     /// Splits an in-page node: the first `keep` entries stay, the rest go to a new node right of it. If there are none
     /// for one of the two, one will be put there next.
     #[inline(never)]
-    pub fn split_node(&mut self, node: u8, keep: u8) {
+    pub fn split_node(&mut self, node: u8, keep: u8) -> bool {
         let (node, keep) = (node as usize, keep as usize);
+        let end = space_end(self.bytes, &self.layout);
+        let has_room = self.nodes() < self.layout.nodes && (self.lines() + self.layout.x) * LINE <= end;
+        if !has_room || node >= self.nodes() {
+            return false;
+        }
+        let count = self.count(node);
+        if count == 0 || keep >= count {
+            self.add_node(node + 1);
+            return count > 0 && keep == count;
+        }
         let items = self.items(node);
         self.add_node(node + 1);
-        self.write_node(node, &items[..keep]);
-        self.write_node(node + 1, &items[keep..]);
+        self.write_node(node, &items[..keep]) && self.write_node(node + 1, &items[keep..])
     }
 
     /// Gives node `left` the first `keep` of its and its right neighbour's entries, and that one the others.
     #[inline(never)]
-    pub fn balance(&mut self, left: u8, keep: u8) {
+    pub fn balance(&mut self, left: u8, keep: u8) -> bool {
         let (left, keep) = (left as usize, keep as usize);
+        if left + 1 >= self.nodes() {
+            return false;
+        }
         let items = self.pair(left);
-        self.write_node(left, &items[..keep]);
-        self.write_node(left + 1, &items[keep..]);
+        keep <= items.len() && self.write_node(left, &items[..keep]) && self.write_node(left + 1, &items[keep..])
     }
 
     /// The entries of a node and its right neighbour.
@@ -323,41 +351,44 @@ impl<'a> PageMut<'a> {
     /// Distributes the entries anew, so many to each node, and closes the gaps between cells.
     // Not inlined: a whole page lies in its frame, and nearly all edits do without.
     #[inline(never)]
-    pub fn repack(&mut self, counts: &[u8]) {
+    pub fn repack(&mut self, counts: &[u8]) -> bool {
         let (old, layout) = (*self.bytes, self.layout);
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         let cells = bytes::Mover::new(&old, self.bytes, &layout);
-        arrange::lay_out(self.bytes, &layout, counts, &Stored { bytes: &old, layout: &layout, ranks: 0..usize::MAX });
+        let entries = Stored { bytes: &old, layout: &layout, ranks: 0..usize::MAX };
+        let is_done = arrange::lay_out(self.bytes, &layout, counts, &entries);
         cells.take_along(self.bytes);
         self.ranges.add_whole_page();
+        is_done && self.lines() * LINE <= space_end(self.bytes, &layout)
     }
 
-    /// Keeps the first entries, so many in each node, and takes another right sibling and high fence.
+    /// Keeps the first entries, so many in each node, and takes another right sibling and high fence. On pages of lanes.
     // Not inlined, as `repack`.
     #[inline(never)]
-    pub fn halve(&mut self, counts: &[u8], right: Block, high: Key<u128>) {
+    pub fn halve(&mut self, counts: &[u8], right: Block, high: Key<u128>) -> bool {
         let (old, layout) = (*self.bytes, self.layout);
         self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
         write_u32(self.bytes, at::RIGHT, right);
         self.bytes[at::HIGH..FIRST_LINE * LINE].fill(0);
         write_fence(self.bytes, at::HIGH, high);
-        let total = counts.iter().map(|&count| usize::from(count)).sum();
-        arrange::lay_out(self.bytes, &layout, counts, &Stored { bytes: &old, layout: &layout, ranks: 0..total });
         self.ranges.add_whole_page();
+        !layout.kind.is_prefix() && arrange::lay_out_first(self.bytes, &layout, counts, &old)
     }
 
     /// Removes the entries of a node whose bits are set in `mask`.
-    pub fn remove(&mut self, node: u8, mask: u128) {
+    pub fn remove(&mut self, node: u8, mask: u128) -> bool {
         let node = node as usize;
+        if node >= self.nodes() {
+            return false;
+        }
         let stays = |slot: &usize| mask >> slot & 1 == 0;
         let kept: Items =
             self.items(node).into_iter().enumerate().filter(|(slot, _)| stays(slot)).map(|(_, item)| item).collect();
-        match kept.is_empty() {
-            true => self.drop_node(node),
-            false if self.fit(&kept) => self.write_node(node, &kept),
-            // The page is damaged: its entries are out of order.
-            false => {}
+        if kept.is_empty() {
+            self.drop_node(node);
+            return true;
         }
+        self.write_node(node, &kept)
     }
 
     /// Sets the left sibling.
@@ -387,79 +418,5 @@ impl<'a> PageMut<'a> {
         let flags = self.bytes[at::FLAGS];
         self.set_byte(at::FLAGS, flags | DELETED);
         self.write(at::LEFT, &time.to_le_bytes());
-    }
-
-    /// Whether entries of the node can be removed.
-    pub fn can_remove(&self, node: u8) -> bool {
-        self.has_node(node) && self.fit(&self.items(node.into()))
-    }
-
-    /// Whether inserting at `place` is possible.
-    pub fn can_insert(&self, place: Position, lane: u128, tid: Tid, child: Block, cell: Cell<'_>) -> bool {
-        let (node, slot) = (place.node as usize, place.slot as usize);
-        self.expect_node(node.min(self.layout.nodes - 1));
-        let is_first = self.nodes() == 0 && (node, slot) == (0, 0);
-        let lines = if is_first { self.layout.first_node_line() + self.layout.x } else { self.lines() };
-        let has_cell = lines * LINE + cell.size(&self.layout) <= space_end(self.bytes, &self.layout);
-        let item = Item { lane, tid, child, cell: cell.at().unwrap_or(u16::MAX) };
-        has_cell && (is_first || node < self.nodes() && slot <= self.count(node) && self.has_room(node, slot, &item))
-    }
-
-    /// Whether a node has room for an entry, in some frame.
-    fn has_room(&self, node: usize, slot: usize, item: &Item) -> bool {
-        let (frame, base) = (self.frame(node), separator(self.bytes, &self.layout, node));
-        frame.place_for(self.bytes, &self.layout, base, slot, item).is_some() || self.has_room_with(node, slot, item)
-    }
-
-    // Not inlined, as `rewrite_with`.
-    #[inline(never)]
-    fn has_room_with(&self, node: usize, slot: usize, item: &Item) -> bool {
-        let mut items = self.items(node);
-        items.insert(slot.min(items.len()), *item);
-        self.fit(&items)
-    }
-
-    /// Whether a node has room for these entries.
-    fn fit(&self, items: &[Item]) -> bool {
-        Span::of(items).fits(&self.layout, self.layout.node_room())
-    }
-
-    /// Whether there are so many bytes beside the cells.
-    pub fn can_reserve(&self, bytes: u16) -> bool {
-        self.layout.kind.is_prefix() && self.lines() * LINE + bytes as usize <= space_end(self.bytes, &self.layout)
-    }
-
-    /// Whether the node exists.
-    pub fn has_node(&self, node: u8) -> bool {
-        (node as usize) < self.nodes()
-    }
-
-    /// Whether the node and its right neighbour can share their entries so.
-    pub fn can_balance(&self, left: u8, keep: u8) -> bool {
-        let (left, keep) = (left as usize, keep as usize);
-        left + 1 < self.nodes() && {
-            let items = self.pair(left);
-            keep <= items.len() && self.fit(&items[..keep]) && self.fit(&items[keep..])
-        }
-    }
-
-    /// Whether the entries can be distributed anew.
-    pub fn can_repack(&self, counts: &[u8]) -> bool {
-        arrange::can_lay_out(self.bytes, &self.layout, counts, true)
-    }
-
-    /// Whether the page's first entries can be kept without the others.
-    pub fn can_halve(&self, counts: &[u8]) -> bool {
-        !self.layout.kind.is_prefix() && arrange::can_lay_out(self.bytes, &self.layout, counts, false)
-    }
-
-    /// Whether the node has that many entries to keep, and there is room for another node.
-    pub fn can_split(&self, node: u8, keep: u8) -> bool {
-        let items = if self.has_node(node) { self.items(node.into()) } else { Items::new() };
-        let keep = keep as usize;
-        let has_entries =
-            !items.is_empty() && keep <= items.len() && self.fit(&items[..keep]) && self.fit(&items[keep..]);
-        let end = space_end(self.bytes, &self.layout);
-        has_entries && self.nodes() < self.layout.nodes && (self.lines() + self.layout.x) * LINE <= end
     }
 }

@@ -115,7 +115,15 @@ pub(super) struct Frame {
     rank: bool,
 }
 
-/// How an entry can be put in a node that stays as wide as it is.
+/// How an entry can be put in a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fit {
+    /// Those that the node's entries have then.
+    pub widths: Widths,
+    pub place: Place,
+}
+
+/// Where an entry that is put in a node has its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// It shares this head.
@@ -364,51 +372,90 @@ impl Frame {
         }
     }
 
-    /// How an entry can be put in a slot of the node as it is. `base` is the node's separator.
-    pub fn place_for(&self, bytes: &PageBytes, layout: &Layout, base: u128, slot: usize, item: &Item) -> Option<Place> {
+    /// How an entry can be put in a slot of the node while separator and lowest block stay as they are. `base` is the
+    /// separator.
+    #[inline(always)]
+    pub fn place_for(&self, bytes: &PageBytes, layout: &Layout, base: u128, slot: usize, item: &Item) -> Option<Fit> {
         let is_node = self.count > 0 && self.count < MAX_NODE_ENTRIES && slot <= self.count;
-        if !is_node || !self.takes_tid(bytes, item.tid) || !self.takes_child(bytes, item.child) {
+        if !is_node {
             return None;
         }
-        if self.is_grouped {
-            let before = slot.checked_sub(1).map(|before| self.head_of(bytes, before));
-            let at = before.map_or(0, |before| before + 1);
-            let is_head = |head: usize| {
-                let lane = base.wrapping_add(self.difference(bytes, head));
-                lane == item.lane && self.cell(bytes, head) == item.cell
-            };
-            // In the middle of a head's entries there is no place for another head.
-            let is_between = before.is_none_or(|before| self.end_of(bytes, before) == slot);
-            let next = Some(at).filter(|&at| is_between && at < self.heads && is_head(at));
-            if let Some(head) = before.filter(|&head| is_head(head)).or(next) {
-                return (self.widths.tid <= self.free()).then_some(Place::Head(head));
-            }
-            let has_room = self.widths.head(layout) + 1 + self.widths.tid <= self.free() && is_between;
-            return (has_room && self.takes_lane(base, item.lane)).then_some(Place::NewHead(at));
+        let widths = self.widths_with(bytes, base, item)?;
+        let place = if self.is_grouped { self.head_for(bytes, base, slot, item)? } else { Place::NewHead(slot) };
+        let heads = self.heads + usize::from(matches!(place, Place::NewHead(_)));
+        let size = heads * (widths.head(layout) + usize::from(self.is_grouped)) + (self.count + 1) * widths.tid;
+        (size <= layout.node_room()).then_some(Fit { widths, place })
+    }
+
+    /// The head that an entry in a slot shares, or before which it has its own; `None` where that would part the
+    /// entries of a head.
+    fn head_for(&self, bytes: &PageBytes, base: u128, slot: usize, item: &Item) -> Option<Place> {
+        let before = slot.checked_sub(1).map(|before| self.head_of(bytes, before));
+        let at = before.map_or(0, |before| before + 1);
+        let is_head = |head: usize| {
+            let lane = base.wrapping_add(self.difference(bytes, head));
+            lane == item.lane && self.cell(bytes, head) == item.cell
+        };
+        if let Some(head) = before.filter(|&head| is_head(head)) {
+            return Some(Place::Head(head));
         }
-        let has_room = self.widths.head(layout) + self.widths.tid <= self.free();
-        (has_room && self.takes_lane(base, item.lane)).then_some(Place::NewHead(slot))
+        let is_between = before.is_none_or(|before| self.end_of(bytes, before) == slot);
+        is_between.then(|| if at < self.heads && is_head(at) { Place::Head(at) } else { Place::NewHead(at) })
     }
 
-    fn takes_lane(&self, base: u128, lane: u128) -> bool {
-        lane >= base && bytes_of(lane - base) <= self.widths.lane
-    }
-
-    fn takes_tid(&self, bytes: &PageBytes, tid: Tid) -> bool {
-        match self.widths.tid {
-            0 => tid.position() == Tid::MIN,
-            Tid::SIZE => true,
+    /// The widths that entries have if another is among them; `None` where it takes another separator or lowest block,
+    /// or children of other widths.
+    #[inline(always)]
+    fn widths_with(&self, bytes: &PageBytes, base: u128, item: &Item) -> Option<Widths> {
+        let takes_child = match self.widths.child {
+            0 => true,
             width => {
-                let base = self.base_block(bytes);
-                let is_near = tid.block() >= base && bytes_of(tid.difference(base).into()) <= width;
-                !tid.is_special() && tid.rank() == self.rank && is_near
+                let first = self.base_block(bytes);
+                item.child >= first && bytes_of((item.child - first).into()) <= width
+            }
+        };
+        if item.lane < base || !takes_child {
+            return None;
+        }
+        let tid = self.tid_width_with(bytes, item.tid)?;
+        Some(Widths { lane: bytes_of(item.lane - base).max(self.widths.lane), tid, ..self.widths })
+    }
+
+    #[inline(always)]
+    fn tid_width_with(&self, bytes: &PageBytes, tid: Tid) -> Option<usize> {
+        match self.widths.tid {
+            0 => (tid.position() == Tid::MIN).then_some(0),
+            Tid::SIZE => Some(Tid::SIZE),
+            width => {
+                let first = self.base_block(bytes);
+                let is_near = tid.block() >= first && !tid.is_special() && tid.rank() == self.rank;
+                let needed = if is_near { bytes_of(tid.difference(first).into()) } else { Tid::SIZE };
+                (needed < Tid::SIZE).then_some(needed.max(width))
             }
         }
     }
 
-    fn takes_child(&self, bytes: &PageBytes, child: Block) -> bool {
-        let base = self.base_block(bytes);
-        self.widths.child == 0 || child >= base && bytes_of((child - base).into()) <= self.widths.child
+    /// Stores the entries of a node in these widths, none of which is less than it was, and for which it has room.
+    // Not inlined: most insertions do without.
+    #[inline(never)]
+    pub fn widen(&self, bytes: &mut PageBytes, layout: &Layout, node: usize, widths: Widths) -> Frame {
+        let wide = Frame { widths, ..*self };
+        if widths.tid > self.widths.tid {
+            let mut tids = [0; MAX_NODE_ENTRIES];
+            let tids = &mut tids[..self.count];
+            tids.iter_mut().zip(0..).for_each(|(tid, slot)| *tid = read_word(bytes, self.tid_at(slot), self.widths.tid));
+            store_all(&mut bytes[wide.tids()..wide.end], widths.tid, tids, |tid| *tid);
+        }
+        if widths.lane > self.widths.lane {
+            let mut differences = [0; MAX_NODE_ENTRIES];
+            let differences = &mut differences[..self.heads];
+            differences.iter_mut().zip(0..).for_each(|(difference, head)| *difference = self.difference(bytes, head));
+            bytes.copy_within(self.cells()..self.heads_end(), wide.cells());
+            wide.write_differences(bytes, differences, |difference| *difference);
+        }
+        bytes[layout.root_frames() + node] = widths.byte();
+        wide.write_check(bytes, layout, node);
+        wide
     }
 
     /// Puts an entry in a slot, where [`place_for`](Frame::place_for) says. Returns the bytes written: of heads, and of
@@ -475,14 +522,20 @@ impl Frame {
 
     /// Writes all heads, but not how many entries are before the next of each.
     fn write_heads(&self, bytes: &mut PageBytes, base: u128, heads: &[Item]) {
-        let (front, base_block) = (self.widths.front(), self.base_block(bytes));
-        let back = self.widths.lane - front;
-        let difference = |item: &Item| item.lane.wrapping_sub(base);
-        store_all(&mut bytes[self.fronts()..], front, heads, |item| (difference(item) >> (8 * back)) as u64);
-        store_all(&mut bytes[self.backs()..], back, heads, |item| difference(item) as u64);
+        let base_block = self.base_block(bytes);
+        self.write_differences(bytes, heads, |item| item.lane.wrapping_sub(base));
         store_all(&mut bytes[self.cells()..], self.cell_width, heads, |item| item.cell.into());
         let child = |item: &Item| item.child.wrapping_sub(base_block).into();
         store_all(&mut bytes[self.children()..], self.widths.child, heads, child);
+    }
+
+    /// Writes the differences of all heads' lanes.
+    #[inline(always)]
+    fn write_differences<T>(&self, bytes: &mut PageBytes, heads: &[T], difference: impl Fn(&T) -> u128) {
+        let front = self.widths.front();
+        let back = self.widths.lane - front;
+        store_all(&mut bytes[self.fronts()..], front, heads, |head| (difference(head) >> (8 * back)) as u64);
+        store_all(&mut bytes[self.backs()..], back, heads, |head| difference(head) as u64);
     }
 
     /// Writes a head, but not how many entries are before the next.
@@ -561,22 +614,22 @@ pub(super) fn each_of<const WIDTH: usize, T>(stored: &[u8], out: &mut [T], make:
 
 /// Stores a number of so many bytes, 8 at most, of each item.
 #[inline(always)]
-fn store_all(bytes: &mut [u8], width: usize, items: &[Item], make: impl Fn(&Item) -> u64) {
+fn store_all<T>(bytes: &mut [u8], width: usize, items: &[T], make: impl Fn(&T) -> u64) {
     match width {
         0 => {}
-        1 => store_each::<1>(bytes, items, make),
-        2 => store_each::<2>(bytes, items, make),
-        3 => store_each::<3>(bytes, items, make),
-        4 => store_each::<4>(bytes, items, make),
-        5 => store_each::<5>(bytes, items, make),
-        6 => store_each::<6>(bytes, items, make),
-        7 => store_each::<7>(bytes, items, make),
-        _ => store_each::<8>(bytes, items, make),
+        1 => store_each::<1, _>(bytes, items, make),
+        2 => store_each::<2, _>(bytes, items, make),
+        3 => store_each::<3, _>(bytes, items, make),
+        4 => store_each::<4, _>(bytes, items, make),
+        5 => store_each::<5, _>(bytes, items, make),
+        6 => store_each::<6, _>(bytes, items, make),
+        7 => store_each::<7, _>(bytes, items, make),
+        _ => store_each::<8, _>(bytes, items, make),
     }
 }
 
 #[inline(always)]
-fn store_each<const WIDTH: usize>(bytes: &mut [u8], items: &[Item], make: impl Fn(&Item) -> u64) {
+fn store_each<const WIDTH: usize, T>(bytes: &mut [u8], items: &[T], make: impl Fn(&T) -> u64) {
     let (words, _) = bytes.as_chunks_mut::<WIDTH>();
     for (word, item) in words.iter_mut().zip(items) {
         word.copy_from_slice(&make(item).to_le_bytes()[..WIDTH]);
@@ -696,25 +749,25 @@ impl Span {
     }
 }
 
-/// Writes a node of a page, and what its in-page root says of it but where it is. The node has room for the entries.
-pub(super) fn write_node(bytes: &mut PageBytes, layout: &Layout, node: usize, items: &[Item]) {
+/// Writes a node of a page, and what its in-page root says of it but where it is. `false` if it has no room for the
+/// entries, and so becomes empty.
+pub(super) fn write_node(bytes: &mut PageBytes, layout: &Layout, node: usize, items: &[Item]) -> bool {
     let start = layout.node_start(bytes[layout.root_lines() + node]);
     bytes[start..start + layout.node_size()].fill(0);
-    let mut span = Span::of(items);
-    // Only entries of a damaged page can be too many.
-    let items = if span.fits(layout, layout.node_room()) { items } else { &[] };
-    if items.is_empty() {
-        span = Span::EMPTY;
+    let span = Span::of(items);
+    let fits = span.fits(layout, layout.node_room());
+    if items.is_empty() || !fits {
+        for at in [layout.root_counts(), layout.root_heads(), layout.root_frames()] {
+            bytes[at + node] = 0;
+        }
+        return fits;
     }
-    let widths = if items.is_empty() { Widths::of(0, layout) } else { span.widths(layout) };
+    let widths = span.widths(layout);
     let shared = span.shared_heads(widths, layout);
     let rank = widths.tid < Tid::SIZE && span.ranks & 2 != 0;
     bytes[layout.root_counts() + node] = span.count as u8;
     bytes[layout.root_heads() + node] = shared as u8 | if rank { RANK } else { 0 };
-    bytes[layout.root_frames() + node] = if items.is_empty() { 0 } else { widths.byte() };
-    if items.is_empty() {
-        return;
-    }
+    bytes[layout.root_frames() + node] = widths.byte();
     write_separator(bytes, layout, node, span.first);
     let base = if layout.has_child { span.children[0] } else { span.blocks[0] };
     write_u32(bytes, start, base);
@@ -722,7 +775,8 @@ pub(super) fn write_node(bytes: &mut PageBytes, layout: &Layout, node: usize, it
     frame.write_check(bytes, layout, node);
     frame.write_tids(bytes, items);
     if shared == 0 {
-        return frame.write_heads(bytes, span.first, items);
+        frame.write_heads(bytes, span.first, items);
+        return true;
     }
     let mut heads = Items::new();
     for (slot, item) in items.iter().enumerate() {
@@ -732,6 +786,7 @@ pub(super) fn write_node(bytes: &mut PageBytes, layout: &Layout, node: usize, it
         bytes[frame.ends() + heads.len() - 1] = slot as u8 + 1;
     }
     frame.write_heads(bytes, span.first, &heads);
+    true
 }
 
 /// The separator of a node, widened.

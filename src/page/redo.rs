@@ -8,7 +8,8 @@ impl Change<'_> {
     /// The change fits the page: it was planned on it, or [`fits`](Change::fits) said so.
     pub fn apply(&self, index: usize, page: &mut PageBytes, ranges: &mut Ranges) {
         for edit in self.edits(index) {
-            apply(edit, page, ranges);
+            let fits = apply(edit, page, ranges);
+            debug_assert!(fits, "a change of another page");
         }
     }
 
@@ -48,63 +49,43 @@ impl BlockEdits {
 fn redo<'a>(edits: impl IntoIterator<Item = Edit<'a>>, bytes: &mut PageBytes) -> bool {
     // Nobody asks for them.
     let mut ranges = Ranges::whole();
-    edits.into_iter().all(|edit| match edit {
-        Edit::New(image) | Edit::Image(image) => {
-            PageMut::replace(bytes, image, &mut ranges);
-            true
+    edits.into_iter().all(|edit| {
+        if let Edit::Insert { place, .. } = edit {
+            edit::prefetch_insertion(bytes, place.node);
         }
-        edit => PageMut::open(bytes, &mut ranges).is_some_and(|mut page| {
-            page.expect();
-            let fits = fits(&edit, &page);
-            if fits {
-                make(&edit, &mut page);
-            }
-            fits
-        }),
+        apply(&edit, bytes, &mut ranges)
     })
 }
 
-fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) {
+/// Makes an edit of a page. Whether the page was one that it fits.
+fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) -> bool {
     if let Edit::New(image) | Edit::Image(image) = *edit {
         PageMut::replace(bytes, image, ranges);
-    } else if let Some(mut page) = PageMut::open(bytes, ranges) {
-        make(edit, &mut page);
+        return true;
     }
+    PageMut::open(bytes, ranges).is_some_and(|mut page| make(edit, &mut page))
 }
 
 /// Makes an edit of a page that stays what it is.
-fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) {
+fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) -> bool {
     match *edit {
+        Edit::Insert { place, lane, tid, child, cell } => return page.insert(place, lane, tid, child, cell),
+        Edit::SplitNode { node, keep } => return page.split_node(node, keep),
+        Edit::Balance { left, keep } => return page.balance(left, keep),
+        Edit::Reserve { bytes } => return page.reserve(bytes),
+        Edit::Repack(counts) => return page.repack(counts),
+        Edit::Halve { counts, right, high } => return page.halve(counts, right, high),
+        Edit::Remove { node, mask } => return page.remove(node, mask),
+        Edit::RemoveSet(nodes) => {
+            return nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
+                && nodes.iter().all(|&(node, mask)| page.remove(node, mask));
+        }
         Edit::New(_) | Edit::Image(_) | Edit::Conflict(_) => {}
-        Edit::Insert { place, lane, tid, child, cell } => page.insert(place, lane, tid, child, cell),
-        Edit::SplitNode { node, keep } => page.split_node(node, keep),
-        Edit::Balance { left, keep } => page.balance(left, keep),
-        Edit::Reserve { bytes } => page.reserve(bytes),
-        Edit::Repack(counts) => page.repack(counts),
-        Edit::Halve { counts, right, high } => page.halve(counts, right, high),
-        Edit::Remove { node, mask } => page.remove(node, mask),
-        Edit::RemoveSet(nodes) => nodes.iter().for_each(|&(node, mask)| page.remove(node, mask)),
         Edit::SetLeft(block) => page.set_left(block),
         Edit::SetRight(block) => page.set_right(block),
         Edit::SetLow(key) => page.set_low(key),
         Edit::SetIncomplete(incomplete) => page.set_incomplete(incomplete),
         Edit::Delete { time } => page.delete(time),
     }
-}
-
-/// Whether an edit can be made of a page that stays what it is.
-fn fits(edit: &Edit<'_>, page: &PageMut<'_>) -> bool {
-    match *edit {
-        Edit::Insert { place, lane, tid, child, cell } => page.can_insert(place, lane, tid, child, cell),
-        Edit::SplitNode { node, keep } => page.can_split(node, keep),
-        Edit::Balance { left, keep } => page.can_balance(left, keep),
-        Edit::Reserve { bytes } => page.can_reserve(bytes),
-        Edit::Repack(counts) => page.can_repack(counts),
-        Edit::Halve { counts, .. } => page.can_halve(counts),
-        Edit::Remove { node, .. } => page.can_remove(node),
-        Edit::RemoveSet(nodes) => {
-            nodes.iter().all(|&(node, _)| page.can_remove(node)) && nodes.windows(2).all(|pair| pair[1].0 < pair[0].0)
-        }
-        _ => true,
-    }
+    true
 }

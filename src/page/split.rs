@@ -122,6 +122,21 @@ impl<'a, K: KeySpace> Joined<'a, K> {
 }
 
 impl<L: Lane> Joined<'_, L> {
+    /// All lanes, in order.
+    pub(super) fn lanes(&self) -> [L; MAX_PAGE_ENTRIES + 1] {
+        let (mut lanes, mut end) = ([L::MIN; MAX_PAGE_ENTRIES + 1], 0);
+        for node in 0..self.page.nodes() {
+            let (node, start) = (self.page.node(node), end);
+            end = (end + node.len()).min(MAX_PAGE_ENTRIES);
+            node.read_lanes(0, &mut lanes[start..end]);
+        }
+        if let Some((before, other)) = self.other.filter(|(before, _)| *before <= end) {
+            lanes.copy_within(before..end, before + 1);
+            lanes[before] = other.key;
+        }
+        lanes
+    }
+
     /// Whether each of the parts before and behind a place fits a page.
     pub(super) fn can_be_split(&self, place: usize) -> bool {
         let (page, layout) = (&self.page, self.page.layout);

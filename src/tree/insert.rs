@@ -237,9 +237,11 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let mut left_page = *target.bytes();
         let (mut arrangement, entry) = (Arrangement::default(), &K::shorten(*entry));
         let halve = K::halve(&page, stay, new_block, middle, &mut arrangement);
-        let halved = halve.filter(|edit| Change::new().edit(*edit).redo(0, &mut left_page));
-        let left_change = halved.map(|edit| start(below.is_some()).edit(edit)).and_then(|mut change| {
-            let is_done = keep <= before || self.plan_in(&left_page, key, entry, &mut change);
+        let left_change = halve.and_then(|edit| {
+            let mut change = start(below.is_some()).edit(edit);
+            let is_done = keep <= before
+                || Change::new().edit(edit).redo(0, &mut left_page)
+                    && self.plan_in(&left_page, key, entry, &mut change);
             is_done.then_some(change)
         });
         let left_change = match left_change {
