@@ -331,9 +331,9 @@ impl<C: KeyMaker> PageStore for Busy<C> {
 }
 
 impl<C: KeyMaker> Observers for Busy<C> {
-    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>) {
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, mark: u64) {
         self.checked.set(leaf.block());
-        self.store.note_insert(&self.below(leaf));
+        self.store.note_insert(&self.below(leaf), mark);
     }
 
     fn find_dead(
@@ -350,8 +350,8 @@ impl<C: KeyMaker> Observers for Busy<C> {
 }
 
 impl<C: KeyMaker> Hints for Busy<C> {
-    fn likely_leaf(&self) -> Option<Block> {
-        self.store.likely_leaf()
+    fn likely_leaf(&self, mark: u64) -> Option<Block> {
+        self.store.likely_leaf(mark)
     }
 
     fn seen_leaf(&self, mark: u64) -> Option<Seen<FrameId>> {

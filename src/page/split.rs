@@ -140,9 +140,12 @@ impl<L: Lane> Joined<'_, L> {
     /// Whether each of the parts before and behind a place fits a page.
     pub(super) fn can_be_split(&self, place: usize) -> bool {
         let (page, layout) = (&self.page, self.page.layout);
-        // Nodes that are divided or take the other entry are two more at most.
+        // Each part may have what it has of the page's nodes, and the other entry makes two more of one at most.
         let cut = page.at_rank(place.saturating_sub(1)).node as usize;
-        if cut.max(page.nodes() - cut.min(page.nodes())) + 3 <= layout.nodes {
+        let is_left = self.other.is_some_and(|(before, _)| before < place);
+        let [left, right] = [(is_left, cut + 1), (!is_left, page.nodes() - cut.min(page.nodes()))]
+            .map(|(has_other, nodes)| if has_other { nodes + 2 } else { nodes });
+        if left.max(right) <= layout.nodes {
             return true;
         }
         fn fits(layout: &Layout, items: impl Iterator<Item = Item> + Clone) -> bool {

@@ -18,9 +18,9 @@ pub struct Seen<F> {
 
 /// Where leaves were seen.
 pub trait Hints: PageStore {
-    /// A page that is likely the leaf where the next entry goes, as the last ones went there. It may have become
-    /// anything meanwhile.
-    fn likely_leaf(&self) -> Option<Block> {
+    /// A page that is likely the leaf where an entry of a mark goes, as the last ones went there, or the last ones of
+    /// this mark. It may have become anything meanwhile.
+    fn likely_leaf(&self, _mark: u64) -> Option<Block> {
         None
     }
     /// The leaf that likely has the keys of a mark: it did when it was seen last.

@@ -528,7 +528,7 @@ impl PageStore for MemoryStore {
 }
 
 impl Observers for MemoryStore {
-    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>) {
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, _mark: u64) {
         self.last_leaf.store(leaf.block(), Ordering::Relaxed);
     }
 
@@ -554,7 +554,7 @@ impl Observers for MemoryStore {
 }
 
 impl Hints for MemoryStore {
-    fn likely_leaf(&self) -> Option<Block> {
+    fn likely_leaf(&self, _mark: u64) -> Option<Block> {
         Some(self.last_leaf.load(Ordering::Relaxed)).filter(|&block| block != NO_BLOCK)
     }
 

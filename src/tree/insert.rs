@@ -39,16 +39,17 @@ impl<S: Store, L: Lane> Tree<'_, S, L> {
 impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Inserts an entry that is in one piece. Nothing is locked or pinned before or after.
     pub fn insert_entry(&self, entry: &Entry<'_, K>, options: InsertOptions) -> Result<()> {
-        let leaf = self.writable_leaf(K::key_of(entry, self.order))?;
-        self.store.note_insert(&leaf);
+        let key = K::key_of(entry, self.order);
+        let leaf = self.writable_leaf(key)?;
+        self.store.note_insert(&leaf, K::mark(key));
         self.insert_into(leaf, entry, None, options)
     }
 
-    /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, if
-    /// that is it, without a descent (nbtree's `_bt_search_insert`, which looks at the last leaf alone). Nothing is
-    /// locked on entry.
+    /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, or the
+    /// last ones of its mark, if that is it, without a descent (nbtree's `_bt_search_insert`, which looks at the last
+    /// leaf alone). Nothing is locked on entry.
     pub(super) fn writable_leaf(&self, key: K::Key<'_>) -> Result<Locked<'t, S, Exclusive>> {
-        if let Some(block) = self.store.likely_leaf()
+        if let Some(block) = self.store.likely_leaf(K::mark(key))
             && let Some(pinned) = self.store.pin_likely(block)?
         {
             let leaf = pinned.lock(self.store);
@@ -110,7 +111,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             target = self.writable_page(key, level)?;
             if level == 0 {
                 // A reader may have come to the new leaf before us.
-                self.store.note_insert(&target);
+                self.store.note_insert(&target, K::mark(key));
             }
         }
     }

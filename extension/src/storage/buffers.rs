@@ -447,12 +447,12 @@ impl Observers for PgStore {
         unsafe { ffi::PredicateLockPageCombine(self.rel, from, to) };
     }
 
-    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>) {
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, mark: u64) {
         let block = leaf.block();
         // SAFETY: an open relation.
         unsafe {
             ffi::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), block);
-            index::note_leaf(self.rel, block);
+            index::note_leaf(self.rel, mark, block);
         }
     }
 
@@ -475,9 +475,9 @@ impl Observers for PgStore {
 }
 
 impl Hints for PgStore {
-    fn likely_leaf(&self) -> Option<Block> {
+    fn likely_leaf(&self, mark: u64) -> Option<Block> {
         // SAFETY: an open relation.
-        unsafe { index::likely_leaf(self.rel) }
+        unsafe { index::likely_leaf(self.rel, mark) }
     }
 
     #[inline]

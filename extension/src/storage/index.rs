@@ -25,10 +25,51 @@ struct Cached {
     index: Index,
     /// Its columns: apart, for they are large, and no insertion is to copy them more than once.
     columns: IndexColumns,
-    /// Where this process's last entry went.
-    last_leaf: Block,
-    /// Whether the one before went there, too.
+    /// Where this process's last entries went.
+    last: LastLeaf,
+    /// Where the last entries of some marks went: rows of one key may have leaves for themselves, which no other cache
+    /// tells apart.
+    of_marks: [(u64, LastLeaf); MARKS],
+}
+
+/// Marks that are remembered.
+const MARKS: usize = 1 << MARK_BITS;
+const MARK_BITS: u32 = 6;
+
+/// The leaf that an entry went to.
+#[derive(Clone, Copy)]
+struct LastLeaf {
+    block: Block,
+    /// Whether the entry before went there, too.
     is_likely: bool,
+}
+
+impl LastLeaf {
+    const NONE: LastLeaf = LastLeaf { block: NO_BLOCK, is_likely: false };
+
+    fn then(self, block: Block) -> LastLeaf {
+        LastLeaf { block, is_likely: self.block == block }
+    }
+}
+
+impl Cached {
+    fn place_of(mark: u64) -> usize {
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        (mark.wrapping_mul(SPREAD) >> (u64::BITS - MARK_BITS)) as usize
+    }
+
+    fn note_leaf(&mut self, mark: u64, block: Block) {
+        self.last = self.last.then(block);
+        let (kept, leaf) = &mut self.of_marks[Cached::place_of(mark)];
+        *leaf = if *kept == mark { leaf.then(block) } else { LastLeaf { block, is_likely: false } };
+        *kept = mark;
+    }
+
+    fn likely_leaf(&self, mark: u64) -> Option<Block> {
+        let (kept, leaf) = self.of_marks[Cached::place_of(mark)];
+        let likely = if kept == mark && leaf.is_likely { leaf } else { self.last };
+        likely.is_likely.then_some(likely.block)
+    }
 }
 
 // So the server aligns what it allocates.
@@ -69,33 +110,26 @@ impl Index {
     }
 }
 
-/// Notes the leaf that an entry goes to.
+/// Notes the leaf that an entry of a mark goes to.
 ///
 /// # Safety
 /// `rel` is open.
 #[inline]
-pub unsafe fn note_leaf(rel: Relation, block: Block) {
-    // SAFETY: `rd_amcache` is null or was put here.
-    unsafe {
-        let cached: *mut Cached = (*rel).rd_amcache.cast();
-        if !cached.is_null() {
-            (*cached).is_likely = (*cached).last_leaf == block;
-            (*cached).last_leaf = block;
-        }
+pub unsafe fn note_leaf(rel: Relation, mark: u64, block: Block) {
+    // SAFETY: `rd_amcache` is null or was put here, and is this one thread's.
+    if let Some(cached) = unsafe { (*rel).rd_amcache.cast::<Cached>().as_mut() } {
+        cached.note_leaf(mark, block);
     }
 }
 
-/// The leaf that the last two entries went to.
+/// The leaf that the last two entries of a mark went to, or the last two of all.
 ///
 /// # Safety
 /// `rel` is open.
 #[inline]
-pub unsafe fn likely_leaf(rel: Relation) -> Option<Block> {
+pub unsafe fn likely_leaf(rel: Relation, mark: u64) -> Option<Block> {
     // SAFETY: `rd_amcache` is null or was put here.
-    unsafe {
-        let cached: *const Cached = (*rel).rd_amcache.cast();
-        (!cached.is_null() && (*cached).is_likely).then(|| (*cached).last_leaf)
-    }
+    unsafe { (*rel).rd_amcache.cast::<Cached>().as_ref()?.likely_leaf(mark) }
 }
 
 /// What is kept of `rel`.
@@ -139,7 +173,7 @@ unsafe fn read(rel: Relation) -> Cached {
             fail(rel, "meta page describes other columns than the catalogs do");
         }
         let index = Index { kind: shape.lane_kind(), geometry: meta.geometry, log: meta.log };
-        Cached { index, columns, last_leaf: NO_BLOCK, is_likely: false }
+        Cached { index, columns, last: LastLeaf::NONE, of_marks: [(0, LastLeaf::NONE); MARKS] }
     }
 }
 
