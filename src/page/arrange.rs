@@ -22,9 +22,16 @@ pub(super) fn used(bytes: &PageBytes, layout: &Layout) -> usize {
 
 /// The entries of a node.
 pub(super) fn node_items(bytes: &PageBytes, layout: &Layout, node: usize) -> Items {
-    let (mut items, frame) = (Items::new(), Frame::of(bytes, layout, node));
-    frame.visit(bytes, separator(bytes, layout, node), 0..frame.count, |item| items.push(item));
+    let mut items = Items::new();
+    visit_node(bytes, layout, node, |item| items.push(item));
     items
+}
+
+/// Calls `each` with the entries of a node, in order.
+#[inline(always)]
+pub(super) fn visit_node(bytes: &PageBytes, layout: &Layout, node: usize, each: impl FnMut(Item)) {
+    let frame = Frame::of(bytes, layout, node);
+    frame.visit(bytes, separator(bytes, layout, node), 0..frame.count, each);
 }
 
 /// Entries in key order, to be gone over as often as one likes.

@@ -381,9 +381,13 @@ impl<'a> PageMut<'a> {
         if node >= self.nodes() {
             return false;
         }
-        let stays = |slot: &usize| mask >> slot & 1 == 0;
-        let kept: Items =
-            self.items(node).into_iter().enumerate().filter(|(slot, _)| stays(slot)).map(|(_, item)| item).collect();
+        let (mut kept, mut slots) = (Items::new(), mask);
+        arrange::visit_node(self.bytes, &self.layout, node, |item| {
+            if slots & 1 == 0 {
+                kept.push(item);
+            }
+            slots >>= 1;
+        });
         if kept.is_empty() {
             self.drop_node(node);
             return true;

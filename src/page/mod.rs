@@ -241,14 +241,17 @@ impl<'a, K: KeySpace> Page<'a, K> {
     fn last_node_from(&self, first: usize, lane: K::Lane, key: K::Key<'_>) -> usize {
         let separators = self.layout.root_lanes() + K::Lane::SIZE;
         let (mut low, mut high) = (first, K::Lane::count_less_equal(self.bytes, separators, self.nodes() - 1, lane));
+        let halfway = |low: usize, high: usize| (low + high).div_ceil(2);
+        // New rows mostly come behind those there are. That is not worth asking a function.
+        let mut middle = if self.layout.kind.is_prefix() { halfway(low, high) } else { high };
         while low < high {
-            let middle = (low + high).div_ceil(2);
             let node = self.node(middle);
             if !node.is_empty() && node.compare_in(0, lane, key).is_ge() {
                 low = middle;
             } else {
                 high = middle - 1;
             }
+            middle = halfway(low, high);
         }
         low
     }
@@ -296,14 +299,17 @@ impl<'a, K: KeySpace> Page<'a, K> {
     /// tell without comparing keys.
     pub(crate) fn is_in_order(&self) -> bool {
         let (mut previous, mut used) = (K::Lane::MIN, LineSet::default());
+        let (mut lanes, mut tids) = ([K::Lane::MIN; MAX_NODE_ENTRIES], [Tid::MIN; MAX_NODE_ENTRIES]);
         let mut nodes = (0..self.nodes()).map(|number| (number, self.node(number)));
         let sound = nodes.all(|(number, node)| {
             let begins = number == 0 || previous <= self.separator(number) && self.separator(number) <= node.lane_of(0);
-            let mut sound = !node.is_empty();
-            node.for_each(0..node.len(), |_, head, tid| {
-                let before = core::mem::replace(&mut previous, node.lane_of(head));
-                sound &= before <= previous && !tid.is_flawed();
-            });
+            let (lanes, tids) = (&mut lanes[..node.len()], &mut tids[..node.len()]);
+            node.read_lanes(0, lanes);
+            node.read_tids(0, tids);
+            let Some(last) = lanes.last().copied() else { return false };
+            let ascends = previous <= lanes[0] && is_ascending(lanes);
+            let sound = ascends && !tids.iter().fold(false, |flawed, tid| flawed | tid.is_flawed());
+            previous = last;
             let is_apart = self.has_node(number) & used.add(node.lines());
             begins && sound && is_apart && node.is_ended()
         });
@@ -459,4 +465,10 @@ fn refuse(bytes: &PageBytes, geometry: &Geometry, block: Block) -> Error {
         return Error::UnknownFormat { block, format };
     }
     Error::Corrupt { block, what: "page is not laid out as this index's pages are" }
+}
+
+/// Whether no lane is less than the one before. Looks at all, which vectors do.
+#[inline]
+fn is_ascending<L: Lane>(lanes: &[L]) -> bool {
+    lanes.iter().zip(&lanes[1..]).fold(true, |ascends, (before, lane)| ascends & (before <= lane))
 }

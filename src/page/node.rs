@@ -270,6 +270,12 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// Among heads whose lane is the key's.
     #[inline]
     fn lower_bound_tied(&self, heads: Range<usize>, key: K::Key<'_>) -> usize {
+        let end = self.first_slot(heads.end);
+        // New rows mostly come behind those there are. That is not worth asking a function.
+        let is_last = |last: usize| self.compare_tied(last, heads.end - 1, key).is_gt();
+        if !self.page.layout.kind.is_prefix() && end.checked_sub(1).is_some_and(is_last) {
+            return end;
+        }
         if !self.frame.is_grouped {
             return partition(heads.start, heads.end, |slot| self.compare_tied(slot, slot, key).is_gt());
         }

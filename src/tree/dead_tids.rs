@@ -4,7 +4,7 @@
 
 use super::Tree;
 use super::removal::RemovalSet;
-use crate::format::{Block, Result, Tid, is_link};
+use crate::format::{Block, MAX_NODE_ENTRIES, Result, Tid, is_link};
 use crate::page::{KeySpace, Page};
 use crate::store::{Cleanup, Locked, Shared, Store};
 
@@ -14,6 +14,8 @@ const NUMBER: u32 = u64::BITS - Tid::LINEAR_BITS;
 const LEAF: usize = 3;
 /// Words of memory for each leaf that there is room for.
 const WORDS_A_LEAF: usize = 128;
+/// Rows that come one behind the other in the table, on average, where the order of the index is as good.
+const LONG_RUN: usize = 64;
 /// Leaves that were not known when they were come to, after which what is known ahead is not waited for any more.
 const MOST_STRANGERS: usize = 16;
 
@@ -25,6 +27,8 @@ pub struct DeadTids<'m> {
     dead: &'m mut [u64],
     leaves: &'m mut [[u64; LEAF]],
     row_count: usize,
+    /// How often a row was before the last one in the table.
+    falls: usize,
     leaf_count: usize,
     /// Leaves come to.
     passed: usize,
@@ -41,7 +45,7 @@ impl<'m> DeadTids<'m> {
         let (leaves, rest) = memory[..length].split_at_mut(length / WORDS_A_LEAF * LEAF);
         let (dead, rows) = rest.split_at_mut(length.div_ceil(64).min(rest.len()));
         let (leaves, _) = leaves.as_chunks_mut();
-        DeadTids { rows, dead, leaves, row_count: 0, leaf_count: 0, passed: 0, strangers: 0 }
+        DeadTids { rows, dead, leaves, row_count: 0, falls: 0, leaf_count: 0, passed: 0, strangers: 0 }
     }
 
     /// Whether nothing is known of what comes next.
@@ -51,7 +55,7 @@ impl<'m> DeadTids<'m> {
 
     fn clear(&mut self) {
         self.dead.fill(0);
-        (self.row_count, self.leaf_count, self.passed, self.strangers) = (0, 0, 0, 0);
+        (self.row_count, self.falls, self.leaf_count, self.passed, self.strangers) = (0, 0, 0, 0, 0);
     }
 
     /// Takes down the rows of a leaf that was at a position of the log; `false` if there is no room for them.
@@ -60,11 +64,20 @@ impl<'m> DeadTids<'m> {
         if self.leaf_count == self.leaves.len() || first + page.entries() > self.rows.len() {
             return false;
         }
-        RemovalSet::of(page, |_, tid| {
-            self.rows[self.row_count] = tid.linear() << NUMBER | self.row_count as u64;
-            self.row_count += 1;
-            false
-        });
+        let mut last = first.checked_sub(1).map_or(0, |last| self.rows[last]);
+        let mut tids = [Tid::MIN; MAX_NODE_ENTRIES];
+        for node in 0..page.nodes() {
+            let node = page.node(node);
+            let tids = &mut tids[..node.len()];
+            node.read_tids(0, tids);
+            for tid in tids {
+                let row = tid.linear() << NUMBER | self.row_count as u64;
+                self.rows[self.row_count] = row;
+                self.falls += usize::from(row < last);
+                last = row;
+                self.row_count += 1;
+            }
+        }
         self.leaves[self.leaf_count] = [block.into(), lsn, first as u64];
         self.leaf_count += 1;
         true
@@ -73,7 +86,9 @@ impl<'m> DeadTids<'m> {
     /// Asks about all rows that were taken down.
     fn ask(&mut self, is_dead: &mut dyn FnMut(Tid) -> bool) {
         let rows = &mut self.rows[..self.row_count];
-        rows.sort_unstable();
+        if self.falls > rows.len() / LONG_RUN {
+            rows.sort_unstable();
+        }
         for row in rows {
             let number = *row as usize % Self::MOST;
             let answer = is_dead(Tid::from_linear(*row >> NUMBER));
@@ -94,8 +109,12 @@ impl<'m> DeadTids<'m> {
         (seen == lsn).then_some(first as usize)
     }
 
-    fn is_dead(&self, number: usize) -> bool {
-        self.dead.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 != 0)
+    /// Which of up to 128 rows from a number on are dead, a bit for each.
+    fn dead_from(&self, number: usize, count: usize) -> u128 {
+        let word = |at: usize| u128::from(self.dead.get(number / 64 + at).copied().unwrap_or(0));
+        let (words, bit) = (word(0) | word(1) << 64, number % 64);
+        let all = if bit == 0 { words } else { words >> bit | word(2) << (128 - bit) };
+        all & u128::MAX.checked_shr(128 - count as u32).unwrap_or(0)
     }
 }
 
@@ -140,10 +159,7 @@ impl<S: Store, K: KeySpace> Tree<'_, S, K> {
         is_dead: &mut dyn FnMut(Tid) -> bool,
     ) -> RemovalSet {
         match dead_tids.visit(leaf.block(), leaf.lsn()) {
-            Some(first) => {
-                let mut numbers = first..;
-                RemovalSet::of(page, |_, _| numbers.next().is_some_and(|number| dead_tids.is_dead(number)))
-            }
+            Some(first) => RemovalSet::of_masks(page, |rank, count| dead_tids.dead_from(first + rank, count)),
             None => RemovalSet::of(page, |_, tid| is_dead(tid)),
         }
     }

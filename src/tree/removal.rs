@@ -17,9 +17,11 @@ pub(super) struct RemovalSet {
 }
 
 impl RemovalSet {
+    const EMPTY: RemovalSet = RemovalSet { nodes: [(0, 0); MAX_PAGE_NODES], count: 0 };
+
     /// The entries of a page that are to be removed.
     pub(super) fn of<K: KeySpace>(page: &Page<'_, K>, mut is_dead: impl FnMut(Position, Tid) -> bool) -> RemovalSet {
-        let mut removal = RemovalSet { nodes: [(0, 0); MAX_PAGE_NODES], count: 0 };
+        let mut removal = RemovalSet::EMPTY;
         for number in (0..page.nodes()).rev() {
             let node = page.node(number);
             let mut mask = 0;
@@ -27,12 +29,27 @@ impl RemovalSet {
                 let place = Position { node: number as u8, slot: slot as u8 };
                 mask |= u128::from(is_dead(place, tid)) << slot;
             });
-            if mask != 0 {
-                removal.nodes[removal.count] = (number as u8, mask);
-                removal.count += 1;
-            }
+            removal.add(number, mask);
         }
         removal
+    }
+
+    /// The same, where `mask` has a bit for each of so many entries from one on that so many are before.
+    pub(super) fn of_masks<K: KeySpace>(page: &Page<'_, K>, mask: impl Fn(usize, usize) -> u128) -> RemovalSet {
+        let (mut removal, mut rank) = (RemovalSet::EMPTY, page.entries());
+        for number in (0..page.nodes()).rev() {
+            let count = page.node(number).len();
+            rank -= count;
+            removal.add(number, mask(rank, count));
+        }
+        removal
+    }
+
+    fn add(&mut self, node: usize, mask: u128) {
+        if mask != 0 {
+            self.nodes[self.count] = (node as u8, mask);
+            self.count += 1;
+        }
     }
 
     /// The edit that removes them.
