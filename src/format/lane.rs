@@ -25,6 +25,10 @@ pub enum LaneKind {
 }
 
 impl LaneKind {
+    /// All of them, in the order of their codes.
+    pub const ALL: [LaneKind; 5] =
+        [LaneKind::U32, LaneKind::U64, LaneKind::U128, LaneKind::Prefix, LaneKind::PrefixPayload];
+
     /// Bytes in a lane.
     pub const fn size(self) -> usize {
         match self {

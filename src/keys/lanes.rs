@@ -754,7 +754,7 @@ mod tests {
             assert_eq!((ty.code(), ColumnType::from_code(code)), (code, Some(ty)));
         }
         assert_eq!((ColumnType::from_code(0), ColumnType::from_code(18)), (None, None));
-        for kind in [LaneKind::U32, LaneKind::U64, LaneKind::U128, LaneKind::Prefix, LaneKind::PrefixPayload] {
+        for kind in LaneKind::ALL {
             assert_eq!(LaneKind::from_code(kind.code()), Some(kind));
         }
         assert_eq!((LaneKind::from_code(0), LaneKind::from_code(6)), (None, None));

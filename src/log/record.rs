@@ -512,9 +512,10 @@ impl<'a> Decoder<'a> {
 
     /// A number of so many bytes.
     fn bytes_of(&mut self, length: usize) -> Option<u128> {
-        let mut bytes = [0; 16];
-        bytes.get_mut(..length)?.copy_from_slice(self.slice(length)?);
-        Some(u128::from_le_bytes(bytes))
+        // In registers: what is put together in memory is waited for when it is read.
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let (low, high) = self.slice(length)?.split_at(length.min(8));
+        (length <= 16).then(|| u128::from(word(high)) << 64 | u128::from(word(low)))
     }
 
     /// A number after the count of its bytes, of which the last is not zero.

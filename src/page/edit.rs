@@ -149,6 +149,7 @@ impl<'a> PageMut<'a> {
         (self.bytes[at::LINES] as usize).clamp(self.layout.first_node_line(), END_LINE)
     }
 
+    #[inline(always)]
     fn frame(&self, node: usize) -> Frame {
         Frame::of(self.bytes, &self.layout, node)
     }
@@ -259,9 +260,10 @@ impl<'a> PageMut<'a> {
             Cell::Shared(at) => at,
             Cell::New { suffix, payload } => self.add_cell(suffix, payload),
         };
-        let (item, base) = (Item { lane, tid, child, cell }, separator(self.bytes, &self.layout, node));
+        let base = separator(self.bytes, &self.layout, node);
+        let item = Item { lane, tid, child, cell };
         let Some(Fit { widths, place }) = frame.place_for(self.bytes, &self.layout, base, slot, &item) else {
-            return self.rewrite_with(node, slot, item);
+            return self.rewrite_with(node, slot, &item);
         };
         let frame = if widths == frame.widths { frame } else { self.widen(node, &frame, widths) };
         let written = frame.put(self.bytes, base, slot, &item, place);
@@ -286,9 +288,9 @@ impl<'a> PageMut<'a> {
     /// Puts an entry in a slot of a node, which gets another frame.
     // Not inlined: entries lie in its frame, and most insertions do without.
     #[inline(never)]
-    fn rewrite_with(&mut self, node: usize, slot: usize, item: Item) -> bool {
+    fn rewrite_with(&mut self, node: usize, slot: usize, item: &Item) -> bool {
         let mut items = self.items(node);
-        items.insert(slot.min(items.len()), item);
+        items.insert(slot.min(items.len()), *item);
         self.write_node(node, &items)
     }
 

@@ -14,8 +14,10 @@ const NUMBER: u32 = u64::BITS - Tid::LINEAR_BITS;
 const LEAF: usize = 3;
 /// Words of memory for each leaf that there is room for.
 const WORDS_A_LEAF: usize = 128;
-/// Rows that come one behind the other in the table, on average, where the order of the index is as good.
+/// Rows that come one behind the other in the table, or nearly, where the order of the index is as good.
 const LONG_RUN: usize = 64;
+/// So far before the last one, 8 heap blocks, a row is still near it.
+const NEAR: u64 = 8 << (Tid::BLOCK_SHIFT + NUMBER);
 /// Leaves that were not known when they were come to, after which what is known ahead is not waited for any more.
 const MOST_STRANGERS: usize = 16;
 
@@ -27,7 +29,7 @@ pub struct DeadTids<'m> {
     dead: &'m mut [u64],
     leaves: &'m mut [[u64; LEAF]],
     row_count: usize,
-    /// How often a row was before the last one in the table.
+    /// How often a row was far before the last one in the table.
     falls: usize,
     leaf_count: usize,
     /// Leaves come to.
@@ -73,7 +75,7 @@ impl<'m> DeadTids<'m> {
             for tid in tids {
                 let row = tid.linear() << NUMBER | self.row_count as u64;
                 self.rows[self.row_count] = row;
-                self.falls += usize::from(row < last);
+                self.falls += usize::from(row + NEAR < last);
                 last = row;
                 self.row_count += 1;
             }

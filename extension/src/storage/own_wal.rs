@@ -23,6 +23,7 @@ use crate::pg::per_backend::PerBackend;
 use crate::pg::relation::FileLocator;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::{errors, ffi, relation};
+use crate::storage::recent_buffers;
 
 /// Our resource manager's number: the one for experiments, until one is reserved.
 const MANAGER: u8 = pg_sys::RM_EXPERIMENTAL_ID as u8;
@@ -151,6 +152,23 @@ impl WalRecord {
         return self.block(id).rnode;
         #[cfg(not(feature = "pg15"))]
         return self.block(id).rlocator;
+    }
+
+    /// Says where a block is likely in memory, if the server, which looks for those ahead, left one out because it had
+    /// come not long before.
+    fn hint(self, id: u8) {
+        let (is_hinted, block) = (self.block(id).prefetch_buffer > INVALID_BUFFER, self.block(id).blkno);
+        let Some(buffer) = recent_buffers::likely_buffer(self.file(id), block).filter(|_| !is_hinted) else { return };
+        // SAFETY: the record has the block, and is this process's. The server compares what the buffer holds.
+        unsafe { (*(*(*self.0).record).blocks.as_mut_ptr().add(id as usize)).prefetch_buffer = buffer };
+    }
+
+    /// The number of the file that a block is in.
+    fn file(self, id: u8) -> u32 {
+        #[cfg(feature = "pg15")]
+        return self.locator(id).relNode.to_u32();
+        #[cfg(not(feature = "pg15"))]
+        return self.locator(id).relNumber.to_u32();
     }
 
     /// A block's part as it is in the record. None if the record has the whole page in its place.
@@ -328,8 +346,12 @@ unsafe fn open(record: WalRecord, id: u8, waits: bool) -> (XLogRedoAction::Type,
         (true, true) => ReadBufferMode::RBM_ZERO_AND_CLEANUP_LOCK,
     };
     let mut buffer = INVALID_BUFFER;
+    record.hint(id);
     // SAFETY: a block of a record.
     let action = unsafe { ffi::XLogReadBufferForRedoExtended(record.0, id, mode, waits, &mut buffer) };
+    if buffer != INVALID_BUFFER {
+        recent_buffers::remember(record.file(id), record.block(id).blkno, buffer);
+    }
     (action, buffer)
 }
 

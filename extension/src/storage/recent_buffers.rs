@@ -41,23 +41,27 @@ fn slot(index: u32, block: Block) -> *mut Remembered {
 /// `rel` is open.
 #[inline]
 pub unsafe fn recall(rel: Relation, index: u32, block: Block) -> Option<Buffer> {
+    let buffer = likely_buffer(index, block)?;
+    // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
+    unsafe {
+        if !ffi::ReadRecentBuffer(relation::locator(rel), MAIN_FORKNUM, block, buffer) {
+            return None;
+        }
+        relation::count_buffer_hit(rel);
+    }
+    Some(buffer)
+}
+
+/// Where the page was seen last, unless it is to be read the ordinary way now.
+#[inline]
+pub fn likely_buffer(index: u32, block: Block) -> Option<Buffer> {
     // SAFETY: a slot of the table; nothing here comes back to this module.
     let slot = unsafe { &mut *slot(index, block) };
     if (slot.index, slot.block) != (index, block) || slot.buffer == relation::INVALID_BUFFER {
         return None;
     }
     slot.finds = slot.finds.wrapping_add(1);
-    if slot.finds.is_multiple_of(ORDINARY_READ_EVERY) {
-        return None;
-    }
-    // SAFETY: a wrong buffer is refused by the server, which compares what it holds.
-    unsafe {
-        if !ffi::ReadRecentBuffer(relation::locator(rel), MAIN_FORKNUM, block, slot.buffer) {
-            return None;
-        }
-        relation::count_buffer_hit(rel);
-    }
-    Some(slot.buffer)
+    (!slot.finds.is_multiple_of(ORDINARY_READ_EVERY)).then_some(slot.buffer)
 }
 
 /// Notes where a page was read the ordinary way.
