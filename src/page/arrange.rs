@@ -20,11 +20,26 @@ pub(super) fn used(bytes: &PageBytes, layout: &Layout) -> usize {
     (0..nodes(bytes, layout)).map(|node| Frame::of(bytes, layout, node).used()).sum()
 }
 
-/// The entries of a node.
-pub(super) fn node_items(bytes: &PageBytes, layout: &Layout, node: usize) -> Items {
-    let mut items = Items::new();
-    visit_node(bytes, layout, node, |item| items.push(item));
-    items
+/// Adds the entries of a node, and another one before which so many are.
+// Where they are to be, for entries are many bytes to be moved.
+pub(super) fn add_with(
+    bytes: &PageBytes,
+    layout: &Layout,
+    node: usize,
+    (slot, other): (usize, &Item),
+    items: &mut Items,
+) {
+    let mut before = 0;
+    visit_node(bytes, layout, node, |item| {
+        if before == slot {
+            items.push(*other);
+        }
+        items.push(item);
+        before += 1;
+    });
+    if slot >= before {
+        items.push(*other);
+    }
 }
 
 /// Calls `each` with the entries of a node, in order.
@@ -215,8 +230,8 @@ impl Thrift {
     /// Bytes, where an entry takes so many.
     fn room(self, layout: &Layout, slot: usize) -> usize {
         match self {
-            Thrift::Usual if !layout.kind.is_prefix() => (2 * slot).max(layout.node_room() / 6),
-            _ => slot.max(layout.node_room() / 24),
+            Thrift::Usual if !layout.kind.is_prefix() => (2 * slot).max(layout.node_room() / 4),
+            _ => slot.max(layout.node_room() / 4),
         }
     }
 }

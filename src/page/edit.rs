@@ -158,11 +158,6 @@ impl<'a> PageMut<'a> {
         self.frame(node).count
     }
 
-    /// The entries of a node.
-    fn items(&self, node: usize) -> Items {
-        arrange::node_items(self.bytes, &self.layout, node)
-    }
-
     fn write(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         self.ranges.add(at, bytes.len());
@@ -289,8 +284,8 @@ impl<'a> PageMut<'a> {
     // Not inlined: entries lie in its frame, and most insertions do without.
     #[inline(never)]
     fn rewrite_with(&mut self, node: usize, slot: usize, item: &Item) -> bool {
-        let mut items = self.items(node);
-        items.insert(slot.min(items.len()), *item);
+        let mut items = Items::new();
+        arrange::add_with(self.bytes, &self.layout, node, (slot, item), &mut items);
         self.write_node(node, &items)
     }
 
@@ -329,7 +324,8 @@ impl<'a> PageMut<'a> {
             self.add_node(node + 1);
             return count > 0 && keep == count;
         }
-        let items = self.items(node);
+        let mut items = Items::new();
+        arrange::visit_node(self.bytes, &self.layout, node, |item| items.push(item));
         self.add_node(node + 1);
         self.write_node(node, &items[..keep]) && self.write_node(node + 1, &items[keep..])
     }
@@ -341,13 +337,11 @@ impl<'a> PageMut<'a> {
         if left + 1 >= self.nodes() {
             return false;
         }
-        let items = self.pair(left);
+        let mut items: ArrayVec<Item, { 2 * MAX_NODE_ENTRIES }> = ArrayVec::new();
+        for node in [left, left + 1] {
+            arrange::visit_node(self.bytes, &self.layout, node, |item| items.push(item));
+        }
         keep <= items.len() && self.write_node(left, &items[..keep]) && self.write_node(left + 1, &items[keep..])
-    }
-
-    /// The entries of a node and its right neighbour.
-    fn pair(&self, left: usize) -> ArrayVec<Item, { 2 * MAX_NODE_ENTRIES }> {
-        [left, left + 1].into_iter().flat_map(|node| self.items(node)).collect()
     }
 
     /// Distributes the entries anew, so many to each node, and closes the gaps between cells.

@@ -184,7 +184,8 @@ impl<L: Lane> PageSplits for L {
         let (page, total) = (entries.page(), entries.len());
         let middle = (total * aim.left / 100).clamp(1, total - 1);
         let sound = |keep: &usize| entries.can_be_split(*keep);
-        let lanes = entries.lanes();
+        let mut lanes = [L::MIN; MAX_PAGE_ENTRIES + 1];
+        entries.read_lanes(&mut lanes);
         let is_change = |place: &usize| lanes[*place - 1] < lanes[*place];
         let changes = outward(middle, reach_of_changes(page.level(), total), total).filter(is_change);
         let mut places = aim.exactly.into_iter().chain(changes).chain(aim.parting).chain(outward(middle, total, total));

@@ -103,7 +103,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
     /// What takes neither a repack nor another page, where there are so many bytes of room beside the entry's cell.
     fn plan_in_nodes(&self, place: Position, item: &Item, room: usize) -> Option<Plan> {
         let (node, slot) = (place.node as usize, place.slot as usize);
-        let with = self.items_with(node, slot, item);
+        let mut with = Items::new();
+        arrange::add_with(self.bytes, self.layout, node, (slot, item), &mut with);
         if self.fits(&with) {
             return Some(Plan::Insert(place));
         }
@@ -117,7 +118,12 @@ impl<'a, K: KeySpace> Page<'a, K> {
     fn plan_behind(&self, place: Position, item: &Item) -> Option<Plan> {
         let next = place.node as usize + 1;
         let is_between = next < self.nodes() && place.slot as usize == self.count(next - 1);
-        (is_between && self.fits(&self.items_with(next, 0, item))).then(|| Plan::Insert(after(place.node)))
+        if !is_between {
+            return None;
+        }
+        let mut with = Items::new();
+        arrange::add_with(self.bytes, self.layout, next, (0, item), &mut with);
+        self.fits(&with).then(|| Plan::Insert(after(place.node)))
     }
 
     /// How to split a node that is to have these entries. There are so many free nodes.
@@ -164,8 +170,9 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let before = if left == place.node as usize { 0 } else { self.count(left) };
         let slot = before + place.slot as usize;
         let mut with: ArrayVec<Item, { 2 * MAX_NODE_ENTRIES + 1 }> = ArrayVec::new();
-        with.extend(arrange::node_items(self.bytes, self.layout, left));
-        with.extend(arrange::node_items(self.bytes, self.layout, left + 1));
+        for node in [left, left + 1] {
+            arrange::visit_node(self.bytes, self.layout, node, |item| with.push(item));
+        }
         with.insert(slot.min(with.len()), *item);
         let keep = self.middle(&with);
         let room = self.layout.node_room() * 15 / 16;
@@ -186,13 +193,6 @@ impl<'a, K: KeySpace> Page<'a, K> {
 
     fn fits(&self, items: &[Item]) -> bool {
         Span::of(items).fits(self.layout, self.layout.node_room())
-    }
-
-    /// A node's entries, and another one before which so many are.
-    fn items_with(&self, node: usize, slot: usize, item: &Item) -> Items {
-        let mut with = arrange::node_items(self.bytes, self.layout, node);
-        with.insert(slot.min(with.len()), *item);
-        with
     }
 
     /// How many nodes can be added if they may take so many bytes.

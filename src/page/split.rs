@@ -122,9 +122,9 @@ impl<'a, K: KeySpace> Joined<'a, K> {
 }
 
 impl<L: Lane> Joined<'_, L> {
-    /// All lanes, in order.
-    pub(super) fn lanes(&self) -> [L; MAX_PAGE_ENTRIES + 1] {
-        let (mut lanes, mut end) = ([L::MIN; MAX_PAGE_ENTRIES + 1], 0);
+    /// Puts all lanes, in order, into an array.
+    pub(super) fn read_lanes(&self, lanes: &mut [L; MAX_PAGE_ENTRIES + 1]) {
+        let mut end = 0;
         for node in 0..self.page.nodes() {
             let (node, start) = (self.page.node(node), end);
             end = (end + node.len()).min(MAX_PAGE_ENTRIES);
@@ -134,7 +134,6 @@ impl<L: Lane> Joined<'_, L> {
             lanes.copy_within(before..end, before + 1);
             lanes[before] = other.key;
         }
-        lanes
     }
 
     /// Whether each of the parts before and behind a place fits a page.

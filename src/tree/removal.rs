@@ -74,9 +74,13 @@ struct Suspects {
 }
 
 impl Suspects {
-    fn of<K: KeySpace>(page: &Page<'_, K>, may_be_dead: impl Fn(&Suspect) -> bool) -> Suspects {
+    const NONE: Suspects = {
         let nobody = Suspect { place: Position::FIRST, tid: Tid::MIN, has_twin: false, is_dead: false };
-        let mut suspects = Suspects { all: [nobody; MAX_PAGE_ENTRIES], count: 0 };
+        Suspects { all: [nobody; MAX_PAGE_ENTRIES], count: 0 }
+    };
+
+    /// Adds a page's entries. Where they are to be, for they are many bytes to be moved.
+    fn add_all<K: KeySpace>(&mut self, page: &Page<'_, K>, may_be_dead: impl Fn(&Suspect) -> bool) {
         let mut before = None;
         for number in 0..page.nodes() {
             let node = page.node(number);
@@ -85,10 +89,9 @@ impl Suspects {
                 let has_twin = before.is_some_and(|before| K::same_key(&before, &key));
                 before = Some(key);
                 let place = Position { node: number as u8, slot: slot as u8 };
-                suspects.add(Suspect { place, tid, has_twin, is_dead: false }, &may_be_dead);
+                self.add(Suspect { place, tid, has_twin, is_dead: false }, &may_be_dead);
             });
         }
-        suspects
     }
 
     fn add(&mut self, suspect: Suspect, may_be_dead: impl Fn(&Suspect) -> bool) {
@@ -127,8 +130,9 @@ impl<S: Store, K: KeySpace> Tree<'_, S, K> {
         }
         let rows = &mut rows[..count];
         rows.sort_unstable();
-        let suspects = Suspects::of(&page, |suspect| rows.binary_search(&suspect.tid.block()).is_ok());
-        self.remove_dead(leaf, suspects, DeadSearch::Marked)
+        let mut suspects = Suspects::NONE;
+        suspects.add_all(&page, |suspect| rows.binary_search(&suspect.tid.block()).is_ok());
+        self.remove_dead(leaf, &mut suspects, DeadSearch::Marked)
     }
 
     /// Removes old versions of rows from an exclusively locked leaf that they fill (nbtree's `_bt_bottomupdel_pass`).
@@ -138,15 +142,17 @@ impl<S: Store, K: KeySpace> Tree<'_, S, K> {
         if !is_leaf(&page) {
             return Ok(false);
         }
-        let (suspects, enough) = (Suspects::of(&page, |_| true), page.entries().div_ceil(WORTHWHILE));
-        self.remove_dead(leaf, suspects, DeadSearch::Versions(enough))
+        let mut suspects = Suspects::NONE;
+        suspects.add_all(&page, |_| true);
+        let enough = page.entries().div_ceil(WORTHWHILE);
+        self.remove_dead(leaf, &mut suspects, DeadSearch::Versions(enough))
     }
 
     /// Removes the suspects that are dead. Whether there were any.
     fn remove_dead(
         &self,
         leaf: &mut Locked<'_, S, Exclusive>,
-        mut suspects: Suspects,
+        suspects: &mut Suspects,
         search: DeadSearch,
     ) -> Result<bool> {
         let Some(horizon) = self.store.find_dead(leaf, suspects.all(), search) else {
