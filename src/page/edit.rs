@@ -246,7 +246,7 @@ impl<'a> PageMut<'a> {
             self.set_lines(self.layout.first_node_line());
             self.add_node(0);
         }
-        let frame = self.frame(node.min(self.layout.nodes - 1));
+        let mut frame = self.frame(node.min(self.layout.nodes - 1));
         if node >= self.nodes() || slot > frame.count {
             return false;
         }
@@ -260,7 +260,9 @@ impl<'a> PageMut<'a> {
         let Some(Fit { widths, place }) = frame.place_for(self.bytes, &self.layout, base, slot, &item) else {
             return self.rewrite_with(node, slot, &item);
         };
-        let frame = if widths == frame.widths { frame } else { self.widen(node, &frame, widths) };
+        if widths != frame.widths {
+            frame = self.widen(node, &frame, widths);
+        }
         let written = frame.put(self.bytes, base, slot, &item, place);
         written.into_iter().for_each(|range| self.ranges.add(range.start, range.len()));
         self.set_byte(self.layout.root_counts() + node, frame.count as u8 + 1);

@@ -493,7 +493,18 @@ impl Frame {
     }
 
     /// Makes room for a head before another.
+    #[inline(always)]
     fn shift_heads(&self, bytes: &mut PageBytes, head: usize) {
+        if self.cells() == self.backs() && self.heads_end() == self.cells() {
+            let (start, width) = (self.fronts(), self.widths.front());
+            return bytes.copy_within(start + head * width..start + self.heads * width, start + (head + 1) * width);
+        }
+        self.shift_arrays(bytes, head);
+    }
+
+    /// The same where heads have several parts.
+    #[inline(never)]
+    fn shift_arrays(&self, bytes: &mut PageBytes, head: usize) {
         let ends = if self.is_grouped { 1 } else { 0 };
         let back = self.widths.lane - self.widths.front();
         let arrays = [
@@ -645,8 +656,11 @@ pub(super) fn read_word(bytes: &PageBytes, at: usize, width: usize) -> u64 {
     read_u64(bytes, at) & (u64::MAX >> (64 - 8 * width))
 }
 
+/// Writes up to 8 bytes of a number, as [`read_word`] reads them.
+#[inline(always)]
 fn write_word(bytes: &mut PageBytes, at: usize, width: usize, value: u64) {
-    bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+    let mask = u64::MAX.checked_shr(64 - 8 * width as u32).unwrap_or(0);
+    write_u64(bytes, at, read_u64(bytes, at) & !mask | value & mask);
 }
 
 /// Bytes that a number takes.

@@ -140,7 +140,10 @@ impl<'a, K: KeySpace> Page<'a, K> {
             _ if ascends() => slot + usize::from(!is_last),
             _ => self.middle(with),
         };
-        let fits = |keep: &usize| (1..count).contains(keep) && self.fits(&with[..*keep]) && self.fits(&with[*keep..]);
+        let stays = |keep: usize| is_last && keep == slot;
+        let fits = |keep: &usize| {
+            (1..count).contains(keep) && (stays(*keep) || self.fits(&with[..*keep])) && self.fits(&with[*keep..])
+        };
         match [aim, self.middle(with), slot, slot + 1].into_iter().find(fits) {
             Some(keep) => {
                 let then = cut(place.node, slot, keep);
