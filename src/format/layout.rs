@@ -52,7 +52,8 @@ impl Layout {
     #[inline]
     fn usual(lane: LaneKind, is_leaf: bool) -> &'static Layout {
         static ALL: OnceLock<[[Layout; 2]; LaneKind::ALL.len()]> = OnceLock::new();
-        let all = ALL.get_or_init(|| LaneKind::ALL.map(|kind| [false, true].map(|is_leaf| Layout::choose(kind, is_leaf))));
+        let all =
+            ALL.get_or_init(|| LaneKind::ALL.map(|kind| [false, true].map(|is_leaf| Layout::choose(kind, is_leaf))));
         &all[lane.code() as usize - 1][usize::from(is_leaf)]
     }
 

@@ -180,13 +180,7 @@ pub(super) fn lay_out_first(bytes: &mut PageBytes, layout: &Layout, counts: &[u8
 }
 
 /// The same behind so many nodes that are there already.
-fn lay_out_behind(
-    bytes: &mut PageBytes,
-    layout: &Layout,
-    first: usize,
-    counts: &[u8],
-    entries: &impl Source,
-) -> bool {
+fn lay_out_behind(bytes: &mut PageBytes, layout: &Layout, first: usize, counts: &[u8], entries: &impl Source) -> bool {
     if counts.len() > layout.nodes || !counts.iter().all(|count| (1..=MAX_NODE_ENTRIES).contains(&(*count).into())) {
         return false;
     }
@@ -230,8 +224,8 @@ impl Thrift {
     /// Bytes, where an entry takes so many.
     fn room(self, layout: &Layout, slot: usize) -> usize {
         match self {
-            Thrift::Usual if !layout.kind.is_prefix() => (2 * slot).max(layout.node_room() / 4),
-            _ => slot.max(layout.node_room() / 4),
+            Thrift::Usual if !layout.kind.is_prefix() => (2 * slot).max(layout.node_room() / 6),
+            _ => slot.max(layout.node_room() / 24),
         }
     }
 }
@@ -315,9 +309,16 @@ pub(super) fn part(bytes: &PageBytes, layout: &Layout, part: Range<usize>, is_sp
 fn unmoved(bytes: &PageBytes, layout: &Layout, part: Range<usize>) -> Option<Arrangement> {
     let (mut counts, Range { mut start, mut end }) = (Arrangement::default(), part);
     for node in 0..nodes(bytes, layout) {
-        let count = Frame::of(bytes, layout, node).count;
+        let frame = Frame::of(bytes, layout, node);
+        let count = frame.count;
         let slots = start.min(count)..end.min(count);
         if !slots.is_empty() {
+            let mut span = Span::EMPTY;
+            if slots.len() < count {
+                frame.visit(bytes, separator(bytes, layout, node), slots.clone(), |item| span.push(&item));
+            }
+            // Entries of a damaged page may take more without those before them.
+            span.fits(layout, layout.node_room()).then_some(())?;
             counts.add(slots.len() as u8, layout.nodes)?;
         }
         (start, end) = (start.saturating_sub(count), end.saturating_sub(count));

@@ -268,12 +268,13 @@ pub(super) struct Mover<'o> {
     old: &'o PageBytes,
     layout: &'o Layout,
     last: (u16, u16),
+    has_room: bool,
 }
 
 impl<'o> Mover<'o> {
     /// Begins with the fences' cells.
     pub fn new(old: &'o PageBytes, bytes: &mut PageBytes, layout: &'o Layout) -> Self {
-        let mut mover = Mover { old, layout, last: (0, 0) };
+        let mut mover = Mover { old, layout, last: (0, 0), has_room: true };
         if layout.kind.is_prefix() {
             write_u16(bytes, at::PD_UPPER, SPACE_END as u16);
             for at in [bytes_at::LOW, bytes_at::HIGH] {
@@ -288,19 +289,22 @@ impl<'o> Mover<'o> {
         if from != self.last.0 {
             let (suffix, payload) = cell(self.old, self.layout, from);
             let lower = self.layout.first_node_line() * LINE;
-            self.last = (from, put_cell(bytes, self.layout, lower, suffix, payload).unwrap_or(0));
+            let put = put_cell(bytes, self.layout, lower, suffix, payload);
+            self.has_room &= put.is_some();
+            self.last = (from, put.unwrap_or(0));
         }
         write_u16(bytes, reference, self.last.1);
     }
 
-    /// Moves the cells of all entries, which have been copied.
-    pub fn take_along(mut self, bytes: &mut PageBytes) {
+    /// Moves the cells of all entries, which have been copied. Whether there was room for all, as on a sound page.
+    pub fn take_along(mut self, bytes: &mut PageBytes) -> bool {
         let layout = self.layout;
         let nodes = if layout.kind.is_prefix() { bytes[at::NODES] as usize } else { 0 };
         for node in 0..nodes {
             let frame = Frame::of(bytes, layout, node);
             (0..frame.heads).for_each(|head| self.move_cell(bytes, frame.cell_at(head)));
         }
+        self.has_room
     }
 }
 

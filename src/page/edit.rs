@@ -268,8 +268,9 @@ impl<'a> PageMut<'a> {
         self.set_byte(self.layout.root_counts() + node, frame.count as u8 + 1);
         if frame.is_grouped && matches!(place, Place::NewHead(_)) {
             let heads = self.layout.root_heads() + node;
-            self.set_byte(heads, self.bytes[heads] + 1);
-            frame.write_check(self.bytes, &self.layout, node);
+            let (before, now) = (self.bytes[heads], self.bytes[heads].wrapping_add(1));
+            self.set_byte(heads, now);
+            frame.amend_check(self.bytes, before, now);
             self.ranges.add(frame.start, NODE_HEADER);
         }
         true
@@ -355,9 +356,9 @@ impl<'a> PageMut<'a> {
         let cells = bytes::Mover::new(&old, self.bytes, &layout);
         let entries = Stored { bytes: &old, layout: &layout, ranks: 0..usize::MAX };
         let is_done = arrange::lay_out(self.bytes, &layout, counts, &entries);
-        cells.take_along(self.bytes);
+        let has_room = cells.take_along(self.bytes);
         self.ranges.add_whole_page();
-        is_done && self.lines() * LINE <= space_end(self.bytes, &layout)
+        is_done && has_room && self.lines() * LINE <= space_end(self.bytes, &layout)
     }
 
     /// Keeps the first entries, so many in each node, and takes another right sibling and high fence. On pages of lanes.

@@ -163,8 +163,14 @@ impl Frame {
         bytes[self.start + CHECK] == self.check(bytes, layout, node)
     }
 
-    /// Stores the check of a frame that has changed.
-    pub fn write_check(&self, bytes: &mut PageBytes, layout: &Layout, node: usize) {
+    /// Makes the check that of a frame of which a byte of the in-page root has changed. What was damaged before still
+    /// shows.
+    pub fn amend_check(&self, bytes: &mut PageBytes, before: u8, now: u8) {
+        bytes[self.start + CHECK] ^= before ^ now;
+    }
+
+    /// Stores the check of a new frame.
+    fn write_check(&self, bytes: &mut PageBytes, layout: &Layout, node: usize) {
         bytes[self.start + CHECK] = self.check(bytes, layout, node);
     }
 
@@ -384,7 +390,7 @@ impl Frame {
         let place = if self.is_grouped { self.head_for(bytes, base, slot, item)? } else { Place::NewHead(slot) };
         let heads = self.heads + usize::from(matches!(place, Place::NewHead(_)));
         let size = heads * (widths.head(layout) + usize::from(self.is_grouped)) + (self.count + 1) * widths.tid;
-        (size <= layout.node_room()).then_some(Fit { widths, place })
+        (size <= layout.node_room() && widths.lane <= layout.lane).then_some(Fit { widths, place })
     }
 
     /// The head that an entry in a slot shares, or before which it has its own; `None` where that would part the
@@ -443,7 +449,9 @@ impl Frame {
         if widths.tid > self.widths.tid {
             let mut tids = [0; MAX_NODE_ENTRIES];
             let tids = &mut tids[..self.count];
-            tids.iter_mut().zip(0..).for_each(|(tid, slot)| *tid = read_word(bytes, self.tid_at(slot), self.widths.tid));
+            tids.iter_mut()
+                .zip(0..)
+                .for_each(|(tid, slot)| *tid = read_word(bytes, self.tid_at(slot), self.widths.tid));
             store_all(&mut bytes[wide.tids()..wide.end], widths.tid, tids, |tid| *tid);
         }
         if widths.lane > self.widths.lane {
@@ -453,8 +461,9 @@ impl Frame {
             bytes.copy_within(self.cells()..self.heads_end(), wide.cells());
             wide.write_differences(bytes, differences, |difference| *difference);
         }
-        bytes[layout.root_frames() + node] = widths.byte();
-        wide.write_check(bytes, layout, node);
+        let (at, now) = (layout.root_frames() + node, widths.byte());
+        wide.amend_check(bytes, bytes[at], now);
+        bytes[at] = now;
         wide
     }
 
@@ -763,18 +772,20 @@ impl Span {
     }
 }
 
-/// Writes a node of a page, and what its in-page root says of it but where it is. `false` if it has no room for the
-/// entries, and so becomes empty.
+/// Writes a node of a page, and what its in-page root says of it but where it is. `false`, and nothing is written, if it
+/// has no room for the entries.
 pub(super) fn write_node(bytes: &mut PageBytes, layout: &Layout, node: usize, items: &[Item]) -> bool {
+    let span = Span::of(items);
+    if !span.fits(layout, layout.node_room()) {
+        return false;
+    }
     let start = layout.node_start(bytes[layout.root_lines() + node]);
     bytes[start..start + layout.node_size()].fill(0);
-    let span = Span::of(items);
-    let fits = span.fits(layout, layout.node_room());
-    if items.is_empty() || !fits {
+    if items.is_empty() {
         for at in [layout.root_counts(), layout.root_heads(), layout.root_frames()] {
             bytes[at + node] = 0;
         }
-        return fits;
+        return true;
     }
     let widths = span.widths(layout);
     let shared = span.shared_heads(widths, layout);

@@ -186,7 +186,7 @@ impl<L: Lane> PageSplits for L {
         let sound = |keep: &usize| entries.can_be_split(*keep);
         let mut lanes = [L::MIN; MAX_PAGE_ENTRIES + 1];
         entries.read_lanes(&mut lanes);
-        let is_change = |place: &usize| lanes[*place - 1] < lanes[*place];
+        let is_change = |place: &usize| lanes.get(*place - 1) < lanes.get(*place);
         let changes = outward(middle, reach_of_changes(page.level(), total), total).filter(is_change);
         let mut places = aim.exactly.into_iter().chain(changes).chain(aim.parting).chain(outward(middle, total, total));
         let keep = places.find(sound).unwrap_or(middle);
@@ -215,8 +215,7 @@ impl<L: Lane> PageSplits for L {
         let arrangement = arrange::part(page.bytes, page.layout, ranks.clone(), links.is_spread())?;
         let mut bytes = fenced(geometry, links);
         let entries = Stored { bytes: page.bytes, layout: page.layout, ranks };
-        arrange::lay_out(&mut bytes, page.layout, arrangement.counts(), &entries);
-        Some(bytes)
+        arrange::lay_out(&mut bytes, page.layout, arrangement.counts(), &entries).then_some(bytes)
     }
 
     fn halve<'e>(

@@ -69,7 +69,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
     #[inline(always)]
     fn plan_at(&self, place: Position, item: &Item, cell: Cell<'_>, spare: usize, thrift: Thrift) -> Plan {
         let size = cell.size(self.layout) + spare;
-        let room = self.room().checked_sub(size);
+        let room = self.room().and_then(|room| room.checked_sub(size));
         if room.is_some() && !self.is_empty() {
             let node = place.node as usize;
             let (frame, base) = (Frame::of(self.bytes, self.layout, node), separator(self.bytes, self.layout, node));
@@ -203,9 +203,9 @@ impl<'a, K: KeySpace> Page<'a, K> {
         (room / self.layout.node_size()).min(self.layout.nodes - self.nodes())
     }
 
-    /// Unused bytes between the in-page tree and what lies at the page's end.
-    fn room(&self) -> usize {
-        edit::space_end(self.bytes, self.layout).saturating_sub(self.used_lines() * LINE)
+    /// Unused bytes between the in-page tree and what lies at the page's end; `None` on a page where they overlap.
+    fn room(&self) -> Option<usize> {
+        edit::space_end(self.bytes, self.layout).checked_sub(self.used_lines() * LINE)
     }
 }
 

@@ -75,7 +75,7 @@ impl<'m> DeadTids<'m> {
             for tid in tids {
                 let row = tid.linear() << NUMBER | self.row_count as u64;
                 self.rows[self.row_count] = row;
-                self.falls += usize::from(row + NEAR < last);
+                self.falls += usize::from(row.saturating_add(NEAR) < last);
                 last = row;
                 self.row_count += 1;
             }

@@ -158,6 +158,7 @@ impl<S: Store, K: KeySpace> Tree<'_, S, K> {
         let Some(horizon) = self.store.find_dead(leaf, suspects.all(), search) else {
             return Ok(false);
         };
+        self.expect_order(leaf)?;
         let removal = RemovalSet::of(&self.page(leaf)?, |place, _| suspects.is_dead(place));
         if !removal.is_empty() {
             let change = Change::new().edit(Edit::Conflict(horizon)).edit(removal.edit());

@@ -5,7 +5,7 @@ use super::{Seek, Tree};
 use crate::format::{Block, Error, META, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{self, Arrangement, Entry, KeySpace, Page, Plan, Thrift};
-use crate::store::{Cleanup, Exclusive, Locked, Shared, Store};
+use crate::store::{Cleanup, Exclusive, LockMode, Locked, Shared, Store};
 use arrayvec::ArrayVec;
 
 /// What a pass over the index found and did.
@@ -131,12 +131,9 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         is_dead: &mut dyn FnMut(Tid) -> bool,
         stats: &mut VacuumStats,
     ) -> Result<()> {
-        let page = self.page(leaf)?;
         stats.leaf_pages += 1;
-        if !page.is_in_order() {
-            let what = "entries are out of order, or are no entries";
-            return Err(Error::Corrupt { block: leaf.block(), what });
-        }
+        self.expect_order(leaf)?;
+        let page = self.page(leaf)?;
         let removal = self.dead_rows(leaf, &page, dead_tids, is_dead);
         if !removal.is_empty() {
             self.commit([Some(leaf.writable())], &Change::new().edit(removal.edit()));
@@ -144,6 +141,12 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         stats.removed += removal.removed() as u64;
         stats.entries += self.page(leaf)?.entries() as u64;
         Ok(())
+    }
+
+    /// An error if the entries of a leaf cannot be what they are: others are not to be lost with them.
+    pub(super) fn expect_order<M: LockMode>(&self, leaf: &Locked<'_, S, M>) -> Result<()> {
+        let what = "entries are out of order, or are no entries";
+        self.page(leaf)?.is_in_order().then_some(()).ok_or(Error::Corrupt { block: leaf.block(), what })
     }
 
     /// Deletes an empty leaf: one atomic change over it, its neighbours and their parent, by which the right neighbour
@@ -289,7 +292,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         change = change.edit(Edit::Delete { time }).page().edit(lower).edit(Edit::SetLeft(left_block));
         let mut lowered = *trio.right.bytes();
         if let Some(child) = &child {
-            Change::new().edit(lower).redo(0, &mut lowered);
+            make(lower, &mut lowered, right_block)?;
             change = match self.add_at(child, low, (&mut lowered, right_block), &mut moved, change)? {
                 Some(change) => change,
                 None => return Ok(Deletion::NotNow),
@@ -318,7 +321,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         change: Change<'e>,
     ) -> Result<Option<Change<'e>>> {
         let (mut image, removal) = (*parent.bytes(), Edit::RemoveSet(doomed));
-        Change::new().edit(removal).redo(0, &mut image);
+        make(removal, &mut image, parent.block())?;
         let page = (&mut image, parent.block());
         self.add_at(&K::downlink(low, child), low, page, arrangement, change.edit(removal))
     }
@@ -340,7 +343,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         {
             *arrangement = found;
             let repack = Edit::Repack(arrangement.counts());
-            Change::new().edit(repack).redo(0, page);
+            make(repack, page, block)?;
             change = change.edit(repack);
         }
         Ok(Page::open(page, self.geometry, block)?.insertion(key, entry, &mut change).then_some(change))
@@ -399,4 +402,10 @@ pub(super) fn removal_of(places: &[Position]) -> ArrayVec<(u8, u128), 2> {
         }
     }
     nodes
+}
+
+/// Makes an edit of a copy of a page.
+fn make(edit: Edit<'_>, page: &mut PageBytes, block: Block) -> Result<()> {
+    let what = "entries do not fit their nodes";
+    Change::new().edit(edit).redo(0, page).then_some(()).ok_or(Error::Corrupt { block, what })
 }
