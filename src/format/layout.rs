@@ -47,16 +47,6 @@ impl Layout {
         NodeSizes { nonleaf_entry, nonleaf_header: 0, leaf_entry: [entry(0), entry(1)], leaf_header: NODE_HEADER }
     }
 
-    /// The layout of new indexes, which nearly all pages have: chosen once, for pages are asked for theirs at each change.
-    // Not by dividing, which takes as long as the rest of an insertion's redo.
-    #[inline]
-    fn usual(lane: LaneKind, is_leaf: bool) -> &'static Layout {
-        static ALL: OnceLock<[[Layout; 2]; LaneKind::ALL.len()]> = OnceLock::new();
-        let all =
-            ALL.get_or_init(|| LaneKind::ALL.map(|kind| [false, true].map(|is_leaf| Layout::choose(kind, is_leaf))));
-        &all[lane.code() as usize - 1][usize::from(is_leaf)]
-    }
-
     /// Chooses the widths by the paper's goal 𝒢 (§3.1.1).
     fn choose(lane: LaneKind, is_leaf: bool) -> Layout {
         let sizes = Layout::node_sizes(lane, is_leaf);
@@ -84,17 +74,24 @@ impl Layout {
 
     /// The layout a page says it has.
     pub(crate) fn of_page(bytes: &PageBytes) -> Option<Layout> {
+        // The first of each kind that was met, as mostly all others are. To work it out takes divisions, and so as long
+        // as the rest of an insertion's redo.
+        static MET: [[OnceLock<Layout>; 2]; LaneKind::ALL.len()] =
+            [const { [const { OnceLock::new() }; 2] }; LaneKind::ALL.len()];
         let stamp = read_u32(bytes, at::STAMP);
         let ([format, lane, w, x], is_leaf) = (stamp.to_le_bytes(), bytes[at::LEVEL] == 0);
         let kind = LaneKind::from_code(lane)?;
-        let usual = Layout::usual(kind, is_leaf);
-        if usual.stamp == stamp {
-            return Some(*usual);
+        let met = &MET[lane as usize - 1][usize::from(is_leaf)];
+        if let Some(layout) = met.get().filter(|layout| layout.stamp == stamp) {
+            return Some(*layout);
         }
         if format != FORMAT {
             return None;
         }
-        Layout::new(kind, is_leaf, w as usize, x as usize)
+        let layout = Layout::new(kind, is_leaf, w as usize, x as usize)?;
+        // Another thread may have been the first.
+        let _ = met.set(layout);
+        Some(layout)
     }
 
     /// Cache lines of an in-page nonleaf node and of an in-page leaf node: the paper's `w` and `x`.
@@ -214,15 +211,13 @@ pub struct Geometry {
 impl Geometry {
     /// Chooses the widths for a lane.
     pub fn choose(lane: LaneKind, build_id: u64) -> Geometry {
-        let (leaf, inner) = (*Layout::usual(lane, true), *Layout::usual(lane, false));
+        let (leaf, inner) = (Layout::choose(lane, true), Layout::choose(lane, false));
         Geometry { build_id, leaf, inner }
     }
 
     /// A geometry of widths chosen before: `[leaf w, leaf x, inner w, inner x]`.
     pub fn with_widths(lane: LaneKind, build_id: u64, widths: [u8; 4]) -> Option<Geometry> {
         let [w, x, inner_w, inner_x] = widths.map(usize::from);
-        // Chosen when an index is opened: changes of pages are no time for that.
-        Layout::usual(lane, true);
         let leaf = Layout::new(lane, true, w, x)?;
         let inner = Layout::new(lane, false, inner_w, inner_x)?;
         Some(Geometry { build_id, leaf, inner })
