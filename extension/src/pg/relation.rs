@@ -119,7 +119,11 @@ pub unsafe fn locator(rel: Relation) -> FileLocator {
 /// `rel` is open.
 pub unsafe fn file_numbers(rel: Relation) -> [u32; 3] {
     // SAFETY: `rel` is open.
-    let locator = unsafe { locator(rel) };
+    numbers_of(unsafe { locator(rel) })
+}
+
+/// The numbers of a tablespace, a database and a file.
+pub fn numbers_of(locator: FileLocator) -> [u32; 3] {
     #[cfg(feature = "pg15")]
     return [locator.spcNode, locator.dbNode, locator.relNode].map(Oid::to_u32);
     #[cfg(not(feature = "pg15"))]

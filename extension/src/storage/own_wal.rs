@@ -165,10 +165,8 @@ impl WalRecord {
 
     /// The number of the file that a block is in.
     fn file(self, id: u8) -> u32 {
-        #[cfg(feature = "pg15")]
-        return self.locator(id).relNode.to_u32();
-        #[cfg(not(feature = "pg15"))]
-        return self.locator(id).relNumber.to_u32();
+        let [_, _, file] = relation::numbers_of(self.locator(id));
+        file
     }
 
     /// A block's part as it is in the record. None if the record has the whole page in its place.
@@ -359,10 +357,7 @@ unsafe fn open(record: WalRecord, id: u8, waits: bool) -> (XLogRedoAction::Type,
 #[cold]
 unsafe fn fail(record: WalRecord, id: u8) -> ! {
     let block = record.block(id);
-    #[cfg(feature = "pg15")]
-    let (space, database, file) = (block.rnode.spcNode, block.rnode.dbNode, block.rnode.relNode);
-    #[cfg(not(feature = "pg15"))]
-    let (space, database, file) = (block.rlocator.spcOid, block.rlocator.dbOid, block.rlocator.relNumber);
+    let [space, database, file] = relation::numbers_of(record.locator(id));
     // SAFETY: the record that is being redone.
     let lsn = unsafe { (*record.0).ReadRecPtr };
     errors::raise(
