@@ -118,7 +118,7 @@ impl<M: KeyMaker> Sheet<M> {
                 let _ = M::Keys::right_half(read, &geometry, &links(middle, high), keep);
                 let mut arrangement = Arrangement::default();
                 if let Some(halve) = M::Keys::halve(read, keep, BLOCK + 1, middle, &mut arrangement) {
-                    Change::new().edit(halve).redo(0, &mut page.clone());
+                    let _ = Change::new().edit(halve).redo(0, &mut page.clone());
                 }
             }
         }
