@@ -166,7 +166,7 @@ fn change(page: &PageBytes, data: &[u8]) {
         Edit::Delete { time: 5 },
     ];
     for edit in edits {
-        Change::new().edit(edit).redo(0, &mut page.clone());
+        let _ = Change::new().edit(edit).redo(0, &mut page.clone());
     }
 }
 
