@@ -257,7 +257,7 @@ fn damaged(random: &mut StdRng, bed: &BytesBed, rows: &[Row], block: Block, soun
         let mut insertion = Change::new();
         let insertion = read.insertion(Bytes::key_of(&entry, order), &entry, &mut insertion).then_some(insertion);
         let masks: Vec<(u8, u128)> = (0..read.nodes() as u8).rev().map(|node| (node, random.random())).collect();
-        let arrangement = read.repacked(0).unwrap_or_default();
+        let arrangement = read.repacked(0, random.random()).unwrap_or_default();
         let repack = Change::new().edit(Edit::Repack(arrangement.counts()));
         for change in insertion.into_iter().chain([repack, Change::new().edit(Edit::RemoveSet(&masks))]) {
             let mut changed = page;
@@ -306,7 +306,8 @@ fn changes_of_other_pages() {
             let cell = [Cell::None, Cell::Shared(random.random())][random.random_range(0..2)];
             let halves = [random.random_range(0..=40), random.random_range(0..=40)];
             let page = bed.store.copy(block);
-            let repacked = Page::<Bytes>::open(&page, &bed.meta.geometry, 1).ok().and_then(|page| page.repacked(0));
+            let repacked =
+                Page::<Bytes>::open(&page, &bed.meta.geometry, 1).ok().and_then(|page| page.repacked(0, node % 2 == 0));
             let repacked = repacked.filter(|_| keep > 4).map(|found| found.counts().to_vec());
             let counts: Vec<u8> = repacked.unwrap_or(Vec::from(halves));
             let edits = [

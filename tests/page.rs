@@ -74,7 +74,7 @@ fn insert<K: KeySpace>(
             return true;
         }
         let Plan::Repack { cell } = plan else { break };
-        let arrangement = page.repacked(cell).expect("a sound page can be repacked");
+        let arrangement = page.repacked(cell, plans.len() % 2 == 0).expect("a sound page can be repacked");
         make(bytes, Change::new().edit(Edit::Repack(arrangement.counts())));
     }
     false
@@ -341,7 +341,7 @@ impl<L: Lane> Sheet<'_, L> {
         let moved = random.random_range(0..4).min(counts[from] - 1);
         counts[from] -= moved;
         counts[to] = counts[to].saturating_add(moved);
-        let arrangement = page.repacked(0).expect("a sound page can be repacked");
+        let arrangement = page.repacked(0, random.random()).expect("a sound page can be repacked");
         let edit = match random.random_range(0..4) {
             0 => Edit::SplitNode { node: node as u8, keep: random.random_range(0..page.node(node).len()) as u8 },
             1 => Edit::Balance { left: node as u8, keep: random.random_range(0..=u8::MAX) },

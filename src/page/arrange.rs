@@ -216,6 +216,8 @@ pub enum Thrift {
     /// The paper splits at less than a slot; a node of many slots is full again after so few insertions then that the
     /// repack costs more than it saves. Where there are cells, these fill a page before its slots are used up.
     Usual,
+    /// An ascending stretch goes on in the page. It uses up what room is left in one repack.
+    Ascending,
     /// The page had better not be split.
     Tight,
 }
@@ -224,6 +226,7 @@ impl Thrift {
     /// Bytes, where an entry takes so many.
     fn room(self, layout: &Layout, slot: usize) -> usize {
         match self {
+            Thrift::Ascending if !layout.kind.is_prefix() => slot.max(layout.node_room() / 10),
             Thrift::Usual if !layout.kind.is_prefix() => (2 * slot).max(layout.node_room() / 6),
             _ => slot.max(layout.node_room() / 24),
         }
@@ -270,8 +273,9 @@ pub(super) fn is_worth_repacking(bytes: &PageBytes, layout: &Layout, cell: usize
 }
 
 /// How a page's entries are distributed when it is repacked: evenly over as many nodes as will be needed when the page
-/// is full of such entries, which leaves room for the cells to come. `None` only if the page is damaged.
-pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Option<Arrangement> {
+/// is full of such entries, which leaves room for the cells to come. Where an ascending stretch goes on, in few nodes:
+/// it takes the others as it comes. `None` only if the page is damaged.
+pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize, ascends: bool) -> Option<Arrangement> {
     let load = Load::of(bytes, layout, cell);
     if load.entries == 0 {
         return Some(Arrangement::default());
@@ -279,7 +283,8 @@ pub(super) fn repacked(bytes: &PageBytes, layout: &Layout, cell: usize) -> Optio
     let needed = (layout.space() * load.used / (load.used + load.cells)).div_ceil(layout.node_room());
     let even = load.used / load.most.min(needed).max(1) + 2 * load.slot();
     let packed = |room: usize, most: usize| Arrangement::packed(layout, &all(bytes, layout), room, most);
-    let (least, room) = (even.min(layout.node_room()), layout.node_room());
+    let room = layout.node_room();
+    let least = if ascends { room * 15 / 16 } else { even.min(room) };
     packed(least, load.most)
         .or_else(|| packed(least.midpoint(room), load.most))
         .or_else(|| packed(room, layout.most_nodes(load.cells)))

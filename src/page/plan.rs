@@ -1,7 +1,7 @@
 //! What a page makes of an insertion, before anything is written.
 
 use super::frame::{Frame, Item, Items, Span, separator};
-use super::split::continues_stretch;
+use super::split::{JUMBLE, continues_stretch};
 use super::*;
 use arrayvec::ArrayVec;
 
@@ -80,10 +80,10 @@ impl<'a, K: KeySpace> Page<'a, K> {
         self.plan_further(place, item, room, size, thrift)
     }
 
-    /// How the entries are to be distributed anew, with room for a cell of so many bytes. `None` only if the page is
-    /// damaged.
-    pub fn repacked(&self, cell: u16) -> Option<Arrangement> {
-        arrange::repacked(self.bytes, self.layout, cell.into())
+    /// How the entries are to be distributed anew, with room for a cell of so many bytes: evenly, or, for an ascending
+    /// stretch of insertions, in few nodes. `None` only if the page is damaged.
+    pub fn repacked(&self, cell: u16, ascends: bool) -> Option<Arrangement> {
+        arrange::repacked(self.bytes, self.layout, cell.into(), ascends)
     }
 
     /// What it takes where the node has no room for the entry as it is.
@@ -133,10 +133,14 @@ impl<'a, K: KeySpace> Page<'a, K> {
             let tied = |item: &Item| (item.tid, (item.lane, item.cell) == (with[slot].lane, with[slot].cell));
             continues_stretch(with[slot].tid, |back| slot.checked_sub(back).map(|at| tied(&with[at])))
         };
-        // Ascending keys leave full nodes behind, and have room before the keys that they do not reach.
+        // Ascending keys leave full nodes behind, and have room before the keys that they do not reach. Where the last
+        // ones came in any order, more are to come among them.
         let is_last = slot + 1 == count;
+        let latest = count.saturating_sub(JUMBLE);
+        let in_turn = || with[latest..].is_sorted_by_key(|item| item.tid.linear());
         let aim = match place.node as usize + 1 == self.nodes() {
-            true if is_last => slot,
+            true if is_last && (latest < JUMBLE || in_turn()) => slot,
+            true if slot >= latest && latest >= JUMBLE => latest,
             _ if ascends() => slot + usize::from(!is_last),
             _ => self.middle(with),
         };

@@ -31,7 +31,7 @@ pub(super) fn reach_of_changes(level: u8, total: usize) -> usize {
 /// Entries before a new one that say whether it continues an ascending stretch.
 const STRETCH: usize = 16;
 /// Entries of a stretch that may have come in any order: those of one millisecond, or of clients side by side.
-const JUMBLE: usize = 6;
+pub(super) const JUMBLE: usize = 6;
 /// How many times as far as the stretch reaches in the table the new row may be behind it, and how many heap blocks
 /// more.
 const PACE: (u64, u64) = (4, 2);

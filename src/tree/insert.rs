@@ -137,13 +137,23 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             self.remove_versions(target)?;
             plan = look(target, Thrift::Tight)?;
         }
+        let ascends = !has_room(&plan) && self.ascends(&self.page(target)?, entry);
+        if matches!(plan, Plan::Full) && ascends {
+            plan = look(target, Thrift::Ascending)?;
+        }
         if let Plan::Repack { cell } = plan
-            && let Some(arrangement) = self.page(target)?.repacked(cell)
+            && let Some(arrangement) = self.page(target)?.repacked(cell, ascends)
         {
             self.commit([Some(target.writable())], &Change::new().edit(Edit::Repack(arrangement.counts())));
             plan = look(target, Thrift::Tight)?;
         }
         Ok(has_room(&plan))
+    }
+
+    /// Whether an entry continues a stretch of ascending ones in a leaf.
+    fn ascends(&self, page: &Page<'_, K>, entry: &Entry<'_, K>) -> bool {
+        let before = page.rank(page.locate(K::key_of(entry, self.order)));
+        page.level() == 0 && Joined::of(*page).with(before, K::shorten(*entry)).continues_stretch()
     }
 
     /// Puts the root's entries into two new pages and makes it their parent, one level up. The root comes exclusively

@@ -339,7 +339,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let key = K::borrow(low, self.order);
         let plan = Page::<K>::open(page, self.geometry, block)?.plan(key, entry, Thrift::Tight);
         if let Plan::Repack { cell } = plan
-            && let Some(found) = Page::<K>::open(page, self.geometry, block)?.repacked(cell)
+            && let Some(found) = Page::<K>::open(page, self.geometry, block)?.repacked(cell, false)
         {
             *arrangement = found;
             let repack = Edit::Repack(arrangement.counts());
