@@ -306,8 +306,9 @@ fn changes_of_other_pages() {
             let cell = [Cell::None, Cell::Shared(random.random())][random.random_range(0..2)];
             let halves = [random.random_range(0..=40), random.random_range(0..=40)];
             let page = bed.store.copy(block);
-            let repacked =
-                Page::<Bytes>::open(&page, &bed.meta.geometry, 1).ok().and_then(|page| page.repacked(0, node % 2 == 0));
+            let repacked = Page::<Bytes>::open(&page, &bed.meta.geometry, 1)
+                .ok()
+                .and_then(|page| page.repacked(0, node.is_multiple_of(2)));
             let repacked = repacked.filter(|_| keep > 4).map(|found| found.counts().to_vec());
             let counts: Vec<u8> = repacked.unwrap_or(Vec::from(halves));
             let edits = [

@@ -140,7 +140,7 @@ fn every_byte_damaged_alone() {
             let _ = (read.key(place), read.previous(place), read.child_for(key), read.child_place_before(key));
             let mut insertion = Change::new();
             let insertion = read.insertion(key, &entry, &mut insertion).then_some(insertion);
-            let arrangement = read.repacked(0, at % 2 == 0).unwrap_or_default();
+            let arrangement = read.repacked(0, at.is_multiple_of(2)).unwrap_or_default();
             let repack = Change::new().edit(Edit::Repack(arrangement.counts()));
             let (entries, level) = (read.entries(), read.level());
             let links = Links { level, left: 3, right: read.right(), low: read.low(), high: read.high(), fill: 90 };

@@ -74,7 +74,7 @@ fn insert<K: KeySpace>(
             return true;
         }
         let Plan::Repack { cell } = plan else { break };
-        let arrangement = page.repacked(cell, plans.len() % 2 == 0).expect("a sound page can be repacked");
+        let arrangement = page.repacked(cell, plans.len().is_multiple_of(2)).expect("a sound page can be repacked");
         make(bytes, Change::new().edit(Edit::Repack(arrangement.counts())));
     }
     false

@@ -323,14 +323,15 @@ impl<'a> PageMut<'a> {
             return false;
         }
         let count = self.count(node);
-        if count == 0 || keep >= count {
-            self.add_node(node + 1);
-            return count > 0 && keep == count;
+        if count == 0 || keep > count {
+            return false;
         }
         let mut items = Items::new();
-        arrange::visit_node(self.bytes, &self.layout, node, |item| items.push(item));
+        if keep < count {
+            arrange::visit_node(self.bytes, &self.layout, node, |item| items.push(item));
+        }
         self.add_node(node + 1);
-        self.write_node(node, &items[..keep]) && self.write_node(node + 1, &items[keep..])
+        keep == count || self.write_node(node, &items[..keep]) && self.write_node(node + 1, &items[keep..])
     }
 
     /// Gives node `left` the first `keep` of its and its right neighbour's entries, and that one the others.
@@ -379,6 +380,12 @@ impl<'a> PageMut<'a> {
         let node = node as usize;
         if node >= self.nodes() {
             return false;
+        }
+        let frame = self.frame(node);
+        if let Some(kept) = frame.without(self.bytes, mask) {
+            self.note_node(node);
+            self.bytes[self.layout.root_counts() + node] = kept.count as u8;
+            return true;
         }
         let (mut kept, mut slots) = (Items::new(), mask);
         arrange::visit_node(self.bytes, &self.layout, node, |item| {

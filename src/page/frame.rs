@@ -492,6 +492,37 @@ impl Frame {
         [first..frame.heads_end(), tids]
     }
 
+    /// Removes the entries in the slots of a mask where every shared head keeps others: then heads, widths and lowest
+    /// block stay. `None`, and nothing is done, where one does not. The count in the in-page root is the caller's.
+    pub fn without(&self, bytes: &mut PageBytes, mask: u128) -> Option<Frame> {
+        if !self.is_grouped {
+            return None;
+        }
+        let kept_before = |end: u8| {
+            let end = usize::from(end).min(self.count);
+            let slots = u128::MAX.checked_shr(u128::BITS - end as u32).unwrap_or(0);
+            end - (mask & slots).count_ones() as usize
+        };
+        let (mut ends, mut count) = ([0; MAX_NODE_ENTRIES], 0);
+        for (kept, &end) in ends.iter_mut().zip(&bytes[self.ends()..self.heads_end()]) {
+            let before = kept_before(end);
+            if before <= count {
+                return None;
+            }
+            (*kept, count) = (before as u8, before);
+        }
+        let (mut tids, mut kept) = ([0; MAX_NODE_ENTRIES + 1], 0);
+        for slot in 0..self.count {
+            tids[kept] = read_word(bytes, self.tid_at(slot), self.widths.tid);
+            kept += usize::from(mask >> slot & 1 == 0);
+        }
+        let frame = Frame { count, ..*self };
+        bytes[self.ends()..self.heads_end()].copy_from_slice(&ends[..self.heads]);
+        bytes[self.tids()..frame.tids()].fill(0);
+        store_all(&mut bytes[frame.tids()..frame.end], self.widths.tid, &tids[..count], |tid| *tid);
+        Some(frame)
+    }
+
     /// Moves the TIDs before a slot down and writes another in the gap.
     fn put_tid(&self, bytes: &mut PageBytes, slot: usize, tid: Tid) -> Range<usize> {
         let (width, tids) = (self.widths.tid, self.tids());
