@@ -26,7 +26,7 @@ help: ## this list
 packages:
 	@scripts/need $(NEEDED)
 
-test-packages:
+test-packages: locales
 	@scripts/need $(NEEDED) $(BENCH_NEEDED) perl libipc-run-perl clippy
 
 client-packages: packages
@@ -61,7 +61,7 @@ lab: packages ## build what measures the papers' structures, target/release/fpbt
 
 locales:
 	@locale -a | grep -qix 'en_us\.utf-\?8' || { scripts/need locales && localedef -i en_US -f UTF-8 en_US.UTF-8; } \
-		|| echo "without en_US.UTF-8, the matrix's kinds of that name are left out"
+		|| echo "without en_US.UTF-8, tests of such texts and the matrix's kinds of that name are left out"
 
 bench: bench-packages install $(if $(filter matrix,$(FIGURE)),locales)
 bench: ## the papers' figures, then fpbtree beside btree: bench/out/report.html; FULL=1 for full size, FIGURE=NAME for one

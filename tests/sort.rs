@@ -584,6 +584,92 @@ fn any_call_of_lone_sorts_fails() {
     });
 }
 
+/// What may be said of values' order: the truth, nearly that, or anything else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Hint {
+    True,
+    /// No more than so many bytes.
+    Cut(usize),
+    Nothing,
+    Constant,
+    Reversed,
+    Scrambled,
+    /// Of every other value, as its number of bytes says.
+    OfSome,
+}
+
+/// Columns' functions that are counted, and hints of a kind.
+struct Hinting<'t> {
+    columns: &'t Columns,
+    hint: Hint,
+    compared: Cell<usize>,
+}
+
+impl CompareValues for Hinting<'_> {
+    fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
+        self.compared.set(self.compared.get() + 1);
+        self.columns.compare(column, a, b)
+    }
+
+    fn hint(&self, column: usize, value: &[u8], out: &mut [u8]) -> usize {
+        assert_eq!(column, 0, "the first opaque column's");
+        // A terminator in front of which all bytes are more, as the values end with one.
+        let mut bytes = value.to_ascii_lowercase();
+        let flip = |bytes: &mut Vec<u8>| bytes.iter_mut().for_each(|byte| *byte = !*byte);
+        if self.columns.0[column].descending {
+            flip(&mut bytes);
+        }
+        match self.hint {
+            Hint::True => {}
+            Hint::Cut(most) => bytes.truncate(most),
+            Hint::Nothing => bytes.clear(),
+            Hint::Constant => bytes = vec![7; 7],
+            Hint::Reversed => flip(&mut bytes),
+            Hint::Scrambled => {
+                let sum = bytes.iter().fold(9u64, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+                bytes = sum.to_be_bytes().to_vec();
+            }
+            Hint::OfSome if bytes.len() % 2 == 0 => bytes.clear(),
+            Hint::OfSome => {}
+        }
+        bytes.truncate(out.len());
+        out[..bytes.len()].copy_from_slice(&bytes);
+        bytes.len()
+    }
+}
+
+/// Whatever hints say, entries are sorted by the columns' functions; if what they say is true, by few calls of these.
+#[test]
+fn hints_need_not_be_true() {
+    let mut random = StdRng::seed_from_u64(8);
+    for (prefix, descending) in [(0, false), (0, true), (2, false)] {
+        let column = DigitShape {
+            kind: DigitKind::Opaque { prefix, value: ValueLength::CString },
+            descending,
+            nulls_first: descending,
+        };
+        for (memory, flavours) in [(0, &[1][..]), (1 << 24, &[1]), (0, &[0, 1, 2, 4]), (1 << 24, &[0, 1, 2, 4])] {
+            let taste = Taste::new(vec![column], 8, SMALL_KEY, flavours, 1 << 20);
+            let made = random_rows(&taste, &mut random, 6000);
+            let calls = |hint| {
+                let hinting = Hinting { columns: &taste.columns, hint, compared: Cell::new(0) };
+                let order = Some(BytesOrder { shape: &taste.shape, columns: &hinting });
+                Case { order, ..rows(&taste, &made) }.sorts_within(memory);
+                hinting.compared.get()
+            };
+            let lies = [Hint::Cut(9), Hint::Constant, Hint::Reversed, Hint::Scrambled, Hint::OfSome];
+            let nothing = calls(Hint::Nothing);
+            lies.into_iter().for_each(|hint| {
+                calls(hint);
+            });
+            let truth = calls(Hint::True);
+            // Many of the other values are the same to the function.
+            let is_told = truth < nothing * 2 / 3 || flavours.len() > 1;
+            assert!(is_told, "{truth} calls with hints, {nothing} without");
+        }
+    }
+}
+
 /// Columns' functions, of which one call fails.
 struct Failing<'t> {
     columns: &'t Columns,

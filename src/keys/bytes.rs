@@ -206,6 +206,13 @@ pub trait CompareValues {
     /// taken care of here). Both are as their digits store them, behind marker and prefix. May leave by unwinding or
     /// jumping.
     fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// Fills `out` with bytes whose order, as that of `memcmp`, is hoped to be that of the values of `column`, in index
+    /// order: a *hint*. Returns how many it has, 0 if there are none for the column. Whatever it is, what is found or
+    /// sorted by it is proved by [`compare`](CompareValues::compare). May leave by unwinding or jumping.
+    fn hint(&self, _column: usize, _value: &[u8], _out: &mut [u8]) -> usize {
+        0
+    }
 }
 
 /// How keys with opaque columns are compared.
@@ -215,6 +222,21 @@ pub struct BytesOrder<'o> {
     pub shape: &'o BytesShape,
     /// The opaque ones' functions.
     pub columns: &'o dyn CompareValues,
+}
+
+impl BytesOrder<'_> {
+    /// Fills `out` with the hint of the first opaque column's value at the front of an entry's bytes behind its normal
+    /// part, and returns how many bytes that has.
+    pub fn hint(&self, payload: &[u8], out: &mut [u8]) -> usize {
+        let column = self.shape.opaque_from();
+        let digit = self.shape.value_digit(column);
+        match digit.length(payload) {
+            Some(length) if payload[0] == DigitShape::VALUE => {
+                self.columns.hint(column, &payload[normal_length(&digit, payload)..length], out).min(out.len())
+            }
+            _ => 0,
+        }
+    }
 }
 
 /// A place in key order to be looked for: a whole key, or one of a few columns, before or behind all that begin so.
@@ -595,7 +617,19 @@ impl OwnedKey {
     #[inline(always)]
     pub fn new() -> OwnedKey {
         let mut kept = MaybeUninit::<OwnedKey>::uninit();
-        let place = kept.as_mut_ptr();
+        // SAFETY: memory of a place's, which is one then.
+        unsafe {
+            OwnedKey::init(kept.as_mut_ptr());
+            kept.assume_init()
+        }
+    }
+
+    /// Makes it in memory that holds anything.
+    ///
+    /// # Safety
+    /// The memory may be written.
+    #[inline(always)]
+    pub unsafe fn init(place: *mut OwnedKey) {
         // SAFETY: every field is written but the buffer's bytes, which need not be. Field by field, because a constant
         // would be copied with all its bytes.
         unsafe {
@@ -604,7 +638,6 @@ impl OwnedKey {
             (&raw mut (*place).above).write(false);
             (&raw mut (*place).tid).write(Tid::MIN);
             (&raw mut (*place).buffer.written).write(0);
-            kept.assume_init()
         }
     }
 

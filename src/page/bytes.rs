@@ -445,6 +445,12 @@ impl Keys for Bytes {
         OwnedKey::new()
     }
 
+    #[inline(always)]
+    unsafe fn init(place: *mut OwnedKey) {
+        // SAFETY: the memory may be written.
+        unsafe { OwnedKey::init(place) };
+    }
+
     fn first() -> &'static OwnedKey {
         static FIRST: OwnedKey = OwnedKey::FIRST;
         &FIRST

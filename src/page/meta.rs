@@ -1,6 +1,7 @@
 //! The meta page, block 0: what an index is.
 
 use super::*;
+use crate::keys::digits::DigitShape;
 
 /// The meta page's content: what an index is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -146,6 +147,14 @@ impl Shape {
         match self {
             Shape::Exact(shape) => shape.columns().len(),
             Shape::Bytes(shape) => shape.digits().len(),
+        }
+    }
+
+    /// How the columns of byte strings become digits.
+    pub fn digits(&self) -> &[DigitShape] {
+        match self {
+            Shape::Exact(_) => &[],
+            Shape::Bytes(shape) => shape.digits(),
         }
     }
 

@@ -34,6 +34,14 @@ pub trait Keys: Copy + Debug + Sized + 'static {
     const LAST: Self::OwnedKey;
     /// A kept place to become another: making it costs next to nothing.
     fn fresh() -> Self::OwnedKey;
+    /// Makes one in memory that holds anything.
+    ///
+    /// # Safety
+    /// The memory may be written.
+    unsafe fn init(place: *mut Self::OwnedKey) {
+        // SAFETY: the memory may be written.
+        unsafe { place.write(Self::fresh()) };
+    }
     /// Before all keys.
     fn first() -> &'static Self::OwnedKey;
     /// Behind all keys.

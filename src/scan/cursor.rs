@@ -61,6 +61,28 @@ impl<K: Scannable> Cursor<K> {
         cursor
     }
 
+    /// Makes one at the beginning, in memory that holds anything: so much is not worth being zeroed for a few places.
+    ///
+    /// # Safety
+    /// The memory may be written.
+    pub unsafe fn init(memory: *mut Self) {
+        // SAFETY: every field is written.
+        unsafe {
+            K::init(&raw mut (*memory).near);
+            K::init(&raw mut (*memory).bound);
+            K::init(&raw mut (*memory).edge);
+            (&raw mut (*memory).direction).write(Direction::Forward);
+            (&raw mut (*memory).done).write(false);
+            (&raw mut (*memory).from).write(NO_BLOCK);
+            (&raw mut (*memory).link).write(NO_BLOCK);
+            (&raw mut (*memory).ends_at_edge).write(false);
+            (&raw mut (*memory).lsn).write(0);
+            (&raw mut (*memory).reads).write(0);
+            (&raw mut (*memory).seen).write(Sight::NONE);
+            (*memory).restart(Direction::Forward);
+        }
+    }
+
     /// Goes to the beginning, or backward to the end.
     pub fn restart(&mut self, direction: Direction) {
         (self.direction, self.done) = (direction, false);

@@ -1,5 +1,9 @@
 //! Sorting entries whose keys are byte strings: records fill slabs of memory, and items that lead to them are sorted;
 //! runs that do not fit go to files.
+//!
+//! Where only a function knows an opaque column's order, records are sorted by its hints, and then each is compared with
+//! the next by the function: n calls instead of n log n. If one pair is not in order, all are sorted by the function,
+//! and hints are not asked for any more.
 
 use core::cmp::Ordering;
 
@@ -23,6 +27,8 @@ const LINE: usize = 64;
 /// Bytes read from a file at a time: the most, and the least.
 const MOST_AHEAD: usize = 1 << 17;
 const LEAST_AHEAD: usize = 1 << 13;
+/// Bytes of a hint, at most. Texts tie in as many of their collation's sort keys only if they are nearly the same.
+const MOST_HINT: usize = 64;
 /// Bytes of the first slab and items, and of the largest slab.
 const FIRST_SLAB: usize = 1 << 18;
 const LARGEST_SLAB: usize = 1 << 26;
@@ -149,6 +155,9 @@ pub struct BytesSorter<'m, H, F: RunFiles> {
     files: F,
     runs: List<'m, BytesRun<'m, H, F>, H>,
     total: u64,
+    /// Whether hints are asked for, and whether a record in memory has one.
+    asks_for_hints: bool,
+    has_hints: bool,
 }
 
 /// Memory for records, whose items have their addresses from this one.
@@ -179,16 +188,26 @@ fn compare(a: &Entry<'_, Bytes>, b: &Entry<'_, Bytes>, order: Option<BytesOrder<
     }
 }
 
-/// The bytes of a normal part from `from` on, as many as a word has.
+/// The bytes of a normal part, and of the hint behind it, from `from` on, as many as a word has.
 #[inline]
-fn word(normal: &[u8], from: usize) -> u64 {
+fn word(normal: &[u8], hint: &[u8], from: usize) -> u64 {
     if let Some(bytes) = normal.get(from..).and_then(|rest| rest.first_chunk()) {
         return u64::from_be_bytes(*bytes);
     }
     let mut bytes = [0; HEAD];
     let rest = normal.get(from..).unwrap_or(&[]);
-    bytes[..rest.len()].copy_from_slice(rest);
+    let (first, others) = bytes.split_at_mut(rest.len());
+    first.copy_from_slice(rest);
+    let behind = hint.get(from.saturating_sub(normal.len())..).unwrap_or(&[]);
+    let length = behind.len().min(others.len());
+    others[..length].copy_from_slice(&behind[..length]);
     u64::from_be_bytes(bytes)
+}
+
+/// The first word of an item: every normal part begins with a marker that most share.
+#[inline]
+fn first_word(normal: &[u8], hint: &[u8]) -> u64 {
+    word(normal, hint, 1) >> MARKER_BITS | marker_bits(normal)
 }
 
 /// The record that an item leads to.
@@ -208,6 +227,19 @@ unsafe fn bytes_at<'r>(at: usize) -> &'r [u8] {
     unsafe { core::slice::from_raw_parts(record, record.cast::<Header>().read_unaligned().record()) }
 }
 
+/// The hint behind the record that an item leads to.
+///
+/// # Safety
+/// As [`bytes_at`], and the record was put there with a hint.
+#[inline]
+unsafe fn hint_at<'r>(at: usize) -> &'r [u8] {
+    // SAFETY: the caller says that a record is there, and that behind it is the length of its hint, and then that.
+    unsafe {
+        let length = record_of(at + bytes_at(at).len());
+        core::slice::from_raw_parts(length.add(1), usize::from(*length))
+    }
+}
+
 /// Has the first lines of a record fetched.
 #[inline]
 fn prefetch_record(at: usize) {
@@ -219,6 +251,8 @@ fn prefetch_record(at: usize) {
 struct Arena<'o, H> {
     host: H,
     order: Option<BytesOrder<'o>>,
+    /// Whether records have hints, and are sorted by them.
+    hinted: bool,
     since_check: u32,
 }
 
@@ -228,15 +262,21 @@ impl<H> Arena<'_, H> {
         // SAFETY: sorting asks for what items lead to, which is a whole record each, and no record changes meanwhile.
         entry_of(unsafe { bytes_at(at) })
     }
+
+    #[inline]
+    fn hint(&self, at: usize) -> &[u8] {
+        // SAFETY: as above; where it says so, all records have hints.
+        if self.hinted { unsafe { hint_at(at) } } else { &[] }
+    }
 }
 
 impl<'m, H: Host<'m>> Records for Arena<'_, H> {
     /// Marker bits take the place of some in the first word, so the second one begins with a byte of that.
     #[inline]
     fn word(&mut self, at: usize, number: usize) -> Option<u64> {
-        let normal = self.entry(at).key.prefix;
+        let (normal, hint) = (self.entry(at).key.prefix, self.hint(at));
         let from = HEAD * (number + 1);
-        (from < normal.len()).then(|| word(normal, from))
+        (from < normal.len() + hint.len()).then(|| word(normal, hint, from))
     }
 
     #[inline]
@@ -257,6 +297,17 @@ impl<'m, H: Host<'m>> Records for Arena<'_, H> {
         self.since_check = 0;
         self.host.check();
     }
+}
+
+/// Whether records are in the order of comparisons.
+fn is_in_order<'m, H: Host<'m>>(items: &[Item], arena: &mut Arena<'_, H>) -> bool {
+    let pairs = items.windows(2).enumerate();
+    let mut pairs = pairs.inspect(|(number, _)| {
+        if let Some(ahead) = items.get(number + FORESEEN) {
+            prefetch_record(ahead.at);
+        }
+    });
+    pairs.all(|(_, pair)| arena.compare(pair[0].at, pair[1].at).is_le())
 }
 
 impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
@@ -292,7 +343,17 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
     }
 
     fn sort(&mut self, order: Option<BytesOrder<'_>>) {
-        items::sort(&mut self.items, &mut Arena { host: self.host, order, since_check: 0 });
+        let mut arena = Arena { host: self.host, order, hinted: self.has_hints, since_check: 0 };
+        items::sort(&mut self.items, &mut arena);
+        if self.has_hints && !is_in_order(&self.items, &mut arena) {
+            self.asks_for_hints = false;
+            arena.hinted = false;
+            for item in self.items.iter_mut() {
+                item.word = first_word(arena.entry(item.at).key.prefix, &[]);
+            }
+            items::sort(&mut self.items, &mut arena);
+        }
+        self.has_hints = false;
     }
 
     /// The records in the items' order, which are fetched before they are come to.
@@ -372,28 +433,49 @@ impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
         slabs.push(RecordSlab::of(host, size));
         let taken = size + items.room() * size_of::<Item>();
         let (slab, used, filled, runs, total) = (0, 0, 0, List::new(host), 0);
-        BytesSorter { host, slabs, slab, used, items, taken, most, filled, files, runs, total }
+        let (asks_for_hints, has_hints) = (true, false);
+        BytesSorter {
+            host,
+            slabs,
+            slab,
+            used,
+            items,
+            taken,
+            most,
+            filled,
+            files,
+            runs,
+            total,
+            asks_for_hints,
+            has_hints,
+        }
     }
 
     fn add(&mut self, entry: &Entry<'_, Bytes>, order: Option<BytesOrder<'_>>) {
         let (normal, payload) = (entry.key.prefix, entry.key.payload);
         let header = Header::of(entry);
-        while !self.has_room(header.record()) {
+        let mut hint = [0; MOST_HINT];
+        let length = order.filter(|_| self.asks_for_hints).map_or(0, |order| order.hint(payload, &mut hint));
+        let hint = &hint[..length];
+        let size = header.record() + 1 + hint.len();
+        while !self.has_room(size) {
             self.spill(order);
         }
-        // SAFETY: there is room for the record in the slab, behind the records that items lead to, so nobody reads
-        // there.
+        // SAFETY: there is room for the record and its hint in the slab, behind the records that items lead to, so
+        // nobody reads there.
         let record = unsafe {
             let record = self.slabs[self.slab].memory.add(self.used);
             record.cast::<Header>().write_unaligned(header);
             record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
             record.add(HEADER + normal.len()).copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+            let behind = record.add(header.record());
+            behind.write(hint.len() as u8);
+            behind.add(1).copy_from_nonoverlapping(hint.as_ptr(), hint.len());
             record
         };
-        // Every normal part begins with a marker that most share.
-        let word = word(normal, 1) >> MARKER_BITS | marker_bits(normal);
-        self.items.push(Item { word, at: record.expose_provenance() });
-        self.used += header.record();
+        self.items.push(Item { word: first_word(normal, hint), at: record.expose_provenance() });
+        self.has_hints |= !hint.is_empty();
+        self.used += size;
         self.filled += header.record();
         self.total += 1;
     }

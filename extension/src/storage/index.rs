@@ -3,6 +3,7 @@
 use core::ffi::c_int;
 
 use fpbtree_engine::format::{Block, Error, Geometry, LaneKind, META, NO_BLOCK};
+use fpbtree_engine::keys::digits::DigitKind;
 use fpbtree_engine::page::{LogKind, Meta};
 use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, Relation};
 
@@ -167,10 +168,14 @@ unsafe fn read(rel: Relation) -> Cached {
         ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int);
         let meta = Meta::read(&*relation::page(buffer).cast()).unwrap_or_else(|error| errors::raise_engine(rel, error));
         ffi::UnlockReleaseBuffer(buffer);
-        let columns = IndexColumns::of(rel);
+        let columns = IndexColumns::of(rel, Some(&meta.shape));
         let shape = columns.shape();
         if !shape.reads(&meta.shape) {
-            fail(rel, "meta page describes other columns than the catalogs do");
+            let mut pairs = shape.digits().iter().zip(meta.shape.digits());
+            match pairs.any(|(now, stored)| now.is_opaque() && stored.kind == DigitKind::Text) {
+                true => fail(rel, "collation does not order texts by their bytes any more"),
+                false => fail(rel, "meta page describes other columns than the catalogs do"),
+            }
         }
         let index = Index { kind: shape.lane_kind(), geometry: meta.geometry, log: meta.log };
         Cached { index, columns, last: LastLeaf::NONE, of_marks: [(0, LastLeaf::NONE); MARKS] }

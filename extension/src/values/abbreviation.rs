@@ -4,18 +4,15 @@
 //! The server makes those of texts for sorting, and only for collations whose sort keys it trusts (those of ICU). What
 //! ICU makes of a text changes with its version, as the order itself does: then an index has to be rebuilt anyway.
 
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 
 use fpbtree_engine::keys::bytes::MOST_KEY;
-use pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
-use pgrx::pg_sys::{self, Datum, Oid, SortSupportData};
+use pgrx::pg_sys::{self, Datum, Oid};
 
-use crate::pg::errors;
+use crate::pg::ffi;
 use crate::pg::ffi::pfree;
-use crate::pg::per_backend::PerBackend;
-use crate::pg::{ffi, memory};
-use crate::values::column::is_byte_order;
+use crate::values::collation::is_byte_order;
+use crate::values::sort_support::SortSupport;
 use crate::values::varlena::with_content;
 
 /// Bytes of an abbreviated key.
@@ -24,42 +21,11 @@ pub const LENGTH: usize = 8;
 /// What makes abbreviated keys.
 #[derive(Clone, Copy)]
 pub enum Abbreviation {
-    /// A sort support function, for texts under a collation.
-    SortKey(SortKeyFunction),
+    /// That of the server's sort support, for texts under a collation.
+    SortKey(SortSupport),
     /// The beginning of the text in lower case, which is how citext compares in byte order.
     LowerCase,
 }
-
-/// A sort support function and the collation that it is asked about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct SortKeyFunction {
-    function: u32,
-    collation: u32,
-}
-
-/// Functions remembered at a time.
-const REMEMBERED: usize = 32;
-
-/// What a sort support function said of a collation.
-#[derive(Clone, Copy)]
-struct Known {
-    key_function: SortKeyFunction,
-    /// In a memory context of its own, `ssup_cxt`. Null if there are no abbreviated keys.
-    support: *mut SortSupportData,
-    /// Whether the server's converter is at work with it. If that is seen at the beginning of a call, an error ended
-    /// the last one, and nobody knows what it left.
-    is_busy: bool,
-}
-
-const UNKNOWN: Known = Known {
-    key_function: SortKeyFunction { function: 0, collation: 0 },
-    support: core::ptr::null_mut(),
-    is_busy: false,
-};
-
-/// The functions asked for last, and the place of the next one.
-static KNOWN: PerBackend<UnsafeCell<([Known; REMEMBERED], usize)>> =
-    PerBackend::new(UnsafeCell::new(([UNKNOWN; REMEMBERED], 0)));
 
 impl Abbreviation {
     /// The abbreviation of the values that a comparison function orders under a collation, if there is one.
@@ -67,19 +33,13 @@ impl Abbreviation {
     /// # Safety
     /// May raise.
     pub unsafe fn of(order: Oid, collation: Oid) -> Option<Abbreviation> {
-        let function = match order.to_u32() {
-            pg_sys::F_BTTEXTCMP => pg_sys::F_BTTEXTSORTSUPPORT,
-            pg_sys::F_BPCHARCMP => pg_sys::F_BPCHAR_SORTSUPPORT,
-            // SAFETY: a catalog lookup.
-            _ => return unsafe { is_lower_case_in_byte_order(order, collation) }.then_some(Abbreviation::LowerCase),
-        };
-        if collation == Oid::INVALID {
-            return None;
+        // SAFETY: catalog lookups.
+        unsafe {
+            match SortSupport::of(order, collation, true) {
+                Some(support) => Some(Abbreviation::SortKey(support)),
+                None => is_lower_case_in_byte_order(order, collation).then_some(Abbreviation::LowerCase),
+            }
         }
-        let key_function = SortKeyFunction { function, collation: collation.to_u32() };
-        // SAFETY: the function is one of the server's for sort support.
-        let known = unsafe { known(key_function) };
-        (!known.support.is_null()).then_some(Abbreviation::SortKey(key_function))
     }
 
     /// The abbreviated key of a value. Of a value that is longer than any key can be it is of no use, and is not made:
@@ -92,72 +52,10 @@ impl Abbreviation {
         unsafe {
             match self {
                 _ if ffi::toast_raw_datum_size(value) > MOST_KEY => [0; LENGTH],
-                Abbreviation::SortKey(key_function) => sort_key(key_function, value),
+                Abbreviation::SortKey(support) => support.abbreviated(value).to_be_bytes(),
                 Abbreviation::LowerCase => lower_case(value),
             }
         }
-    }
-}
-
-/// The beginning of the sort key, as an unsigned number.
-unsafe fn sort_key(key_function: SortKeyFunction, value: Datum) -> [u8; LENGTH] {
-    // SAFETY: the server's protocol for sort support. Its converter runs no code that comes back here.
-    unsafe {
-        let known = known(key_function);
-        let Some(convert) = known.support.as_ref().and_then(|support| support.abbrev_converter) else {
-            errors::raise(
-                ERRCODE_INTERNAL_ERROR,
-                format_args!("collation {} has no abbreviated keys any more", key_function.collation),
-                None,
-                None,
-            );
-        };
-        known.is_busy = true;
-        let key = convert(value, known.support);
-        known.is_busy = false;
-        (key.value() as u64).to_be_bytes()
-    }
-}
-
-/// What is known of a function, asked for where nothing is or where an error interrupted the converter.
-unsafe fn known(key_function: SortKeyFunction) -> &'static mut Known {
-    // SAFETY: only this thread uses the table, and nothing below comes back here.
-    let (all, next) = unsafe { &mut *KNOWN.get() };
-    let found = all.iter().position(|known| known.key_function == key_function);
-    if let Some(at) = found
-        && !all[at].is_busy
-    {
-        return &mut all[at];
-    }
-    let at = found.unwrap_or(*next % REMEMBERED);
-    // SAFETY: nobody else has the state that is let go. An error in `prepare` leaves a slot that nothing is known of.
-    unsafe {
-        let old = core::mem::replace(&mut all[at], UNKNOWN);
-        if !old.support.is_null() {
-            pg_sys::MemoryContextDelete((*old.support).ssup_cxt);
-        }
-        all[at] = Known { key_function, support: prepare(key_function), is_busy: false };
-    }
-    *next = at.wrapping_add(1);
-    &mut all[at]
-}
-
-/// Asks the sort support function for abbreviated keys. Null if there are none.
-unsafe fn prepare(key_function: SortKeyFunction) -> *mut SortSupportData {
-    // SAFETY: the server's protocol for sort support. Until it is complete the memory goes with the caller's.
-    unsafe {
-        let memory = memory::child_context(pg_sys::CurrentMemoryContext, c"fpbtree abbreviated keys");
-        let support: *mut SortSupportData = ffi::MemoryContextAllocZero(memory, size_of::<SortSupportData>()).cast();
-        (*support).ssup_cxt = memory;
-        (*support).ssup_collation = Oid::from(key_function.collation);
-        (*support).abbreviate = true;
-        ffi::OidFunctionCall1Coll(Oid::from(key_function.function), Oid::INVALID, Datum::from(support));
-        if (*support).abbrev_converter.is_none() {
-            pg_sys::MemoryContextDelete(memory);
-            return core::ptr::null_mut();
-        }
-        pg_sys::MemoryContextSetParent(memory, pg_sys::TopMemoryContext);
-        support
     }
 }
 

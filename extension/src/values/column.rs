@@ -58,23 +58,6 @@ pub unsafe fn is_expression(rel: Relation, c: usize) -> bool {
     unsafe { (*(*rel).rd_index).indkey.values.as_slice(c + 1)[c] == 0 }
 }
 
-/// Whether a collation orders texts as their bytes.
-///
-/// # Safety
-/// May raise.
-pub unsafe fn is_byte_order(collation: Oid) -> bool {
-    if collation == Oid::INVALID {
-        return false;
-    }
-    // SAFETY: the server's functions, with their signatures of this version.
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        return ffi::lc_collate_is_c(collation);
-        #[cfg(feature = "pg18")]
-        return (*ffi::pg_newlocale_from_collation(collation)).collate_is_c;
-    }
-}
-
 /// An operator class, as the catalog has it.
 #[derive(Clone, Copy)]
 pub struct OperatorClass {

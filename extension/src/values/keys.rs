@@ -7,7 +7,7 @@ use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::keys::bytes::{
     BytesOrder, BytesShape, CompareValues, KeyBuffer, MOST_KEY, MOST_PARTS, Opened, Stored,
 };
-use fpbtree_engine::keys::digits::Buffer;
+use fpbtree_engine::keys::digits::{Buffer, DigitShape};
 use fpbtree_engine::page::{Bytes, Entry, Shape};
 use fpbtree_engine::scan::Scannable;
 use fpbtree_engine::tree::load::Loadable;
@@ -46,7 +46,7 @@ pub trait Keyed: Loadable + Scannable {
     unsafe fn new_columns(rel: Relation) -> Self::Columns {
         // SAFETY: `rel` is open.
         unsafe {
-            let mut columns = Self::columns(&IndexColumns::of(rel));
+            let mut columns = Self::columns(&IndexColumns::of(rel, None));
             Self::find_functions(&mut columns, rel);
             columns
         }
@@ -134,16 +134,16 @@ pub enum IndexColumns {
 }
 
 impl IndexColumns {
-    /// The columns of an index.
+    /// The columns of an index, whose keys are made as `stored` says if it is there.
     ///
     /// # Safety
     /// `rel` is an open index of ours. May raise: the caller's frames own no destructors.
-    pub unsafe fn of(rel: Relation) -> IndexColumns {
+    pub unsafe fn of(rel: Relation, stored: Option<&Shape>) -> IndexColumns {
         // SAFETY: `rel` is open.
         unsafe {
             match column::exact_shape(rel) {
                 Some(shape) => IndexColumns::Exact(shape),
-                None => IndexColumns::Bytes(BytesColumns::new(rel)),
+                None => IndexColumns::Bytes(BytesColumns::new(rel, stored.map_or(&[], Shape::digits))),
             }
         }
     }
@@ -277,19 +277,19 @@ pub struct BytesColumns {
 }
 
 impl BytesColumns {
-    /// What the catalogs say of the columns.
+    /// What the catalogs say of the columns, and of what an index that is there has stored of them.
     ///
     /// # Safety
     /// `rel` is an open index of ours. May raise.
-    pub unsafe fn new(rel: Relation) -> BytesColumns {
+    pub unsafe fn new(rel: Relation, stored: &[DigitShape]) -> BytesColumns {
         // SAFETY: `rel` is open.
         unsafe {
             let keys = (*(*rel).rd_index).indnkeyatts as usize;
             let all = (*(*rel).rd_index).indnatts as usize;
-            let mut codecs = [Codec::of(rel, 0); KeyShape::MAX_COLUMNS];
+            let mut codecs = [Codec::of(rel, 0, stored.first()); KeyShape::MAX_COLUMNS];
             let (mut is_opaque, mut computes) = (false, false);
             for (c, codec) in codecs.iter_mut().enumerate().take(keys) {
-                let found = Codec::of(rel, c);
+                let found = Codec::of(rel, c, stored.get(c));
                 *codec = if is_opaque { found.without_prefix() } else { found };
                 is_opaque |= found.shape.is_opaque();
                 computes |= found.shape.is_opaque() && column::is_expression(rel, c);
@@ -328,6 +328,10 @@ impl CompareValues for BytesColumns {
             order
         })
     }
+
+    fn hint(&self, column: usize, value: &[u8], out: &mut [u8]) -> usize {
+        self.codecs[column].hint(value, out)
+    }
 }
 
 impl BytesColumns {
@@ -338,9 +342,8 @@ impl BytesColumns {
         let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else {
             return Ordering::Less;
         };
-        // SAFETY: the operator class's function, on two values of its type.
-        let sign = unsafe { ffi::FunctionCall2Coll(self.functions[column], codec.collation, a, b) }.value() as i32;
-        if codec.shape.descending { 0.cmp(&sign) } else { sign.cmp(&0) }
+        // SAFETY: the operator class's function, and two values of its type.
+        unsafe { codec.compare(self.functions[column], a, b) }
     }
 }
 

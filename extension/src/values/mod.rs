@@ -3,9 +3,11 @@
 pub mod abbreviation;
 pub mod bounds;
 pub mod codec;
+pub mod collation;
 pub mod column;
 pub mod compare_cache;
 pub mod exact;
 pub mod keys;
+pub mod sort_support;
 pub mod tuple;
 pub mod varlena;

@@ -20,7 +20,7 @@ pub(super) unsafe fn new_index(rel: Relation) -> Index {
     // SAFETY: an open index of ours.
     unsafe {
         column::refuse_unfit(rel);
-        let shape = IndexColumns::of(rel).shape();
+        let shape = IndexColumns::of(rel, None).shape();
         let mut id = [0u8; 8];
         if !pg_sys::pg_strong_random(id.as_mut_ptr().cast(), id.len()) {
             errors::raise(ERRCODE_INTERNAL_ERROR, format_args!("could not draw a random build id"), None, None);
@@ -33,7 +33,7 @@ pub(super) unsafe fn new_index(rel: Relation) -> Index {
 /// The meta page of a new index.
 pub(super) unsafe fn meta(rel: Relation, index: &Index) -> PageBytes {
     // SAFETY: an open index of ours.
-    let shape = unsafe { IndexColumns::of(rel) }.shape();
+    let shape = unsafe { IndexColumns::of(rel, None) }.shape();
     Meta { shape, geometry: index.geometry, log: index.log }.page()
 }
 

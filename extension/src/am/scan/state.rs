@@ -1,10 +1,8 @@
 //! The state of a scan: plain memory, as it is kept between two calls.
 
-use core::mem::offset_of;
-
 use fpbtree_engine::cache::hot_keys::HotKey;
 use fpbtree_engine::format::{Block, LaneKind, MAX_PAGE_ENTRIES};
-use fpbtree_engine::scan::{Cursor, Direction, Matches};
+use fpbtree_engine::scan::{Cursor, Matches};
 use fpbtree_engine::store::Pinned;
 use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
 
@@ -55,7 +53,7 @@ pub(super) struct ScanState<K: Searched> {
     pub mark: MarkedPlace<K>,
     /// How many of `killed` there are.
     pub killed_count: usize,
-    /// Matches that the server said are dead to everyone: where their flags are. From here on memory is not zeroed.
+    /// Matches that the server said are dead to everyone: where their flags are.
     pub killed: [u16; MAX_PAGE_ENTRIES],
     pub matches: Matches<K>,
 }
@@ -123,27 +121,49 @@ impl HotLookup {
 /// # Safety
 /// The scan's index is open; the current memory context outlives the scan. May raise.
 pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
-    // SAFETY: zeroed memory is cursors, and places in it that are not zeroed are numbers; every other field is written
-    // before the state is used.
+    // SAFETY: every field is written, but for places whose number says that there are none.
     unsafe {
         let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
         let state = allocate::<ScanState<K>>(context, 1, false);
-        state.cast::<u8>().write_bytes(0, offset_of!(ScanState<K>, killed));
-        Matches::init(&raw mut (*state).matches);
-        (&raw mut (*state).context).write(context);
         (&raw mut (*state).kind).write(index.kind);
+        (&raw mut (*state).heap_blocks).write(0);
+        (&raw mut (*state).context).write(context);
         (&raw mut (*state).index).write(index);
         (&raw mut (*state).columns).write(Index::columns::<K>(rel));
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
-        (&raw mut (*state).pin).write(None);
-        (&raw mut (*state).mark.pin).write(None);
+        K::begin(&raw mut (*state).conditions, columns, context);
+        Cursor::init(&raw mut (*state).cursor);
+        (&raw mut (*state).misses).write(0);
+        (&raw mut (*state).has_read).write(false);
+        (&raw mut (*state).looks_ahead).write(false);
+        (&raw mut (*state).ahead).write(core::ptr::null_mut());
         (&raw mut (*state).lines).write(HeapLines::new());
         (&raw mut (*state).hot).write(HotLookup::new());
-        K::begin(&raw mut (*state).conditions, columns, context);
-        (*state).cursor.restart(Direction::Forward);
-        (*state).mark.cursor.restart(Direction::Forward);
+        (&raw mut (*state).positioned).write(false);
+        (&raw mut (*state).at).write(0);
+        (&raw mut (*state).block).write(0);
+        (&raw mut (*state).pin).write(None);
+        MarkedPlace::init(&raw mut (*state).mark);
+        (&raw mut (*state).killed_count).write(0);
+        Matches::init(&raw mut (*state).matches);
         (*scan).opaque = state.cast();
+    }
+}
+
+impl<K: Searched> MarkedPlace<K> {
+    /// None, in memory that holds anything.
+    unsafe fn init(mark: *mut Self) {
+        // SAFETY: every field is written; the memory is the scan's state.
+        unsafe {
+            (&raw mut (*mark).set).write(false);
+            (&raw mut (*mark).here).write(false);
+            (&raw mut (*mark).at).write(0);
+            Cursor::init(&raw mut (*mark).cursor);
+            (&raw mut (*mark).block).write(0);
+            (&raw mut (*mark).pin).write(None);
+            (&raw mut (*mark).copy).write(core::ptr::null_mut());
+        }
     }
 }

@@ -4,14 +4,19 @@
 //! display scale of a numeric, the trailing blanks of a `character(n)`, the fields of an interval, the sign of a float
 //! that is zero or NaN. Values are detoasted: none is stored compressed or out of line.
 
+use core::cmp::Ordering;
+
 use fpbtree_engine::keys::ColumnType;
 use fpbtree_engine::keys::digits::{Buffer, DigitKind, DigitShape};
-use pgrx::pg_sys::{self, Datum, Oid, Relation};
+use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 
 use self::image::Image;
 use self::residue::{put_count, take_count};
+use crate::pg::ffi;
 use crate::values::abbreviation::{self, Abbreviation};
-use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST, is_byte_order};
+use crate::values::collation::{SortKeys, is_byte_order};
+use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
+use crate::values::sort_support::SortSupport;
 use crate::values::tuple::Tuple;
 use crate::values::varlena::with_content;
 
@@ -108,32 +113,82 @@ pub struct Codec {
     turn: Option<u64>,
     /// Makes an opaque digit's prefix.
     abbreviation: Option<Abbreviation>,
+    /// Makes hints of opaque values.
+    hints: Option<Hints>,
+    /// Compares opaque values, where it does not take the comparison function.
+    support: Option<SortSupport>,
+}
+
+/// What makes hints of texts.
+#[derive(Clone, Copy)]
+struct Hints {
+    keys: SortKeys,
+    /// Blanks at the end are not compared.
+    trims: bool,
+    /// Bytes of a key that are the digit's prefix.
+    skipped: usize,
+}
+
+impl Hints {
+    /// For the values that a comparison function (support function 1) orders under a collation, whose digits have a
+    /// prefix of so many bytes.
+    ///
+    /// # Safety
+    /// May raise.
+    unsafe fn of(order: Oid, collation: Oid, prefix: u8) -> Option<Hints> {
+        let trims = match order.to_u32() {
+            pg_sys::F_BTTEXTCMP => false,
+            pg_sys::F_BPCHARCMP => true,
+            _ => return None,
+        };
+        // SAFETY: catalog lookups.
+        unsafe { SortKeys::of(collation) }.map(|keys| Hints { keys, trims, skipped: prefix.into() })
+    }
+
+    fn put(self, text: &[u8], out: &mut [u8]) -> usize {
+        let blanks = text.iter().rev().take_while(|byte| self.trims && **byte == b' ').count();
+        let mut key = [0; abbreviation::LENGTH + Codec::MOST_HINT];
+        let room = self.skipped + out.len().min(Codec::MOST_HINT);
+        let length = self.keys.put(&text[..text.len() - blanks], &mut key[..room]);
+        let behind = key.get(self.skipped..length).unwrap_or(&[]);
+        out[..behind.len()].copy_from_slice(behind);
+        behind.len()
+    }
 }
 
 impl Codec {
-    /// The codec of a key column, counted from 0.
+    /// Bytes of a hint, at most.
+    const MOST_HINT: usize = 64;
+
+    /// The codec of a key column, counted from 0, of which an index that is there has digits as `stored` says. A column
+    /// that was opaque when the index was built stays so: its order has not changed, if more may be known of it now.
     ///
     /// # Safety
     /// `rel` is an open index of ours with such a key column. May raise.
-    pub unsafe fn of(rel: Relation, column: usize) -> Codec {
+    pub unsafe fn of(rel: Relation, column: usize, stored: Option<&DigitShape>) -> Codec {
         // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
         unsafe {
             let order = *(*rel).rd_support.add(column * column::SUPPORT_FUNCTIONS as usize);
             let collation = *(*rel).rd_indcollation.add(column);
             let option = *(*rel).rd_indoption.add(column);
-            let encoding = Encoding::of(order, collation);
-            let image = Image::of(rel, column);
-            let abbreviation = match encoding {
-                Encoding::Opaque => Abbreviation::of(order, collation),
-                _ => None,
+            let stored = stored.map(|stored| stored.kind);
+            let encoding = match stored {
+                Some(DigitKind::Opaque { .. }) => Encoding::Opaque,
+                _ => Encoding::of(order, collation),
             };
+            let image = Image::of(rel, column);
+            let is_opaque = matches!(encoding, Encoding::Opaque);
+            let has_prefix = is_opaque && !matches!(stored, Some(DigitKind::Opaque { prefix: 0, .. }));
+            let abbreviation = if has_prefix { Abbreviation::of(order, collation) } else { None };
             let prefix = if abbreviation.is_some() { abbreviation::LENGTH as u8 } else { 0 };
+            let hints = if is_opaque { Hints::of(order, collation, prefix) } else { None };
+            let support = if is_opaque { SortSupport::of(order, collation, false) } else { None };
             let shape = DigitShape {
                 kind: encoding.kind().unwrap_or_else(|| image.kind(prefix)),
                 descending: option & OPTION_DESCENDING != 0,
                 nulls_first: option & OPTION_NULLS_FIRST != 0,
             };
-            Codec { shape, collation, encoding, image, turn: encoding.turn(), abbreviation }
+            Codec { shape, collation, encoding, image, turn: encoding.turn(), abbreviation, hints, support }
         }
     }
 
@@ -276,6 +331,38 @@ impl Codec {
                 Encoding::Opaque => image.get(shape.without_prefix().take_opaque(key)?, tuple),
             }
         }
+    }
+
+    /// Fills `out` with the hint of an opaque digit's value, and returns how many bytes that has.
+    pub fn hint(&self, value: &[u8], out: &mut [u8]) -> usize {
+        let mut scratch = DatumBuffer::new();
+        let (Some(hints), Some((last, room))) = (self.hints, out.split_last_mut()) else { return 0 };
+        let Some(datum) = self.datum(value, &mut scratch) else { return 0 };
+        // SAFETY: only texts have hints, and what is stored of one is neither compressed nor out of line.
+        let length = unsafe { with_content(datum, |text| hints.put(text, room)) };
+        if !self.shape.descending || length == 0 {
+            return length;
+        }
+        // What begins another goes behind it.
+        room.iter_mut().take(length).for_each(|byte| *byte = !*byte);
+        *room.get_mut(length).unwrap_or(last) = !0;
+        length + 1
+    }
+
+    /// How two values of an opaque column are ordered, whose comparison function (support function 1) is given.
+    ///
+    /// # Safety
+    /// They are of the column. The caller's frames own no destructors: may raise.
+    #[inline]
+    pub unsafe fn compare(&self, function: *mut FmgrInfo, a: Datum, b: Datum) -> Ordering {
+        // SAFETY: two values of the type that the function is for.
+        let ordered = unsafe {
+            match self.support {
+                Some(support) => support.compare(a, b),
+                None => (ffi::FunctionCall2Coll(function, self.collation, a, b).value() as i32).cmp(&0),
+            }
+        };
+        if self.shape.descending { ordered.reverse() } else { ordered }
     }
 
     /// An opaque digit's value as the server's, to call the comparison function with: in place where its alignment
