@@ -3,15 +3,19 @@
 mod common;
 
 use common::bytes::*;
-use common::check_leaves;
+use common::{KeyMaker, check_leaves, load_rows};
 use fpbtree_engine::format::{PAGE_SIZE, Tid};
-use fpbtree_engine::keys::bytes::MOST_KEY;
+use fpbtree_engine::keys::bytes::{BytesOrder, CompareValues, MOST_KEY};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::page::{Bytes, Page};
+use fpbtree_engine::page::{Bytes, Keys, Page};
 use fpbtree_engine::scan::{BytesSelection, Cursor, Direction, Interval, Matches};
 use fpbtree_engine::store::PageStore;
+use fpbtree_engine::store::memory::MemoryStore;
+use fpbtree_engine::tree::{Seek, Tree};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 const ROOM: usize = 6000;
@@ -294,6 +298,65 @@ fn scans_and_turns_survive_changes_between_pages() {
 }
 
 /// Rows that pass have odd offsets.
+/// Columns' functions that are counted, with hints of values or without.
+struct Counting<'t> {
+    columns: &'t Columns,
+    hinted: bool,
+    calls: Cell<usize>,
+}
+
+impl CompareValues for Counting<'_> {
+    fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering {
+        self.calls.set(self.calls.get() + 1);
+        self.columns.compare(column, a, b)
+    }
+
+    fn hint(&self, _column: usize, value: &[u8], out: &mut [u8]) -> usize {
+        let length = if self.hinted { value.len().min(out.len()) } else { 0 };
+        out[..length].copy_from_slice(&value[..length]);
+        length
+    }
+}
+
+/// By its hint a lookup's leaf is known, so that functions are asked for its fences and in it alone.
+#[test]
+fn hints_spare_descents() {
+    let mut random = StdRng::seed_from_u64(5);
+    let kind = DigitKind::Opaque { prefix: 0, value: ValueLength::CString };
+    let taste = Taste::of_kinds(&[kind], SMALL_KEY, 0, 1);
+    let mut rows: Vec<Row> = (0..20_000)
+        .map(|number| {
+            let letters: Vec<u8> = (0..12).map(|_| random.random_range(b'a'..=b'z')).collect();
+            taste.row(vec![Value::Bytes(letters)], number)
+        })
+        .collect();
+    rows.sort();
+    let meta = taste.meta();
+    let pages = load_rows(&taste, 90, rows.iter());
+    let calls = [false, true].map(|hinted| {
+        let counting = Counting { columns: &taste.columns, hinted, calls: Cell::new(0) };
+        let order = Some(BytesOrder { shape: &taste.shape, columns: &counting });
+        let store = MemoryStore::new(&pages, pages.len()).with_descents(1 << 20);
+        let tree = Tree::<_, Bytes>::ordered(&store, &meta.geometry, order);
+        let mut look_up = |count: usize| {
+            counting.calls.set(0);
+            for _ in 0..count {
+                let row = &rows[random.random_range(0..rows.len())];
+                let key = Bytes::key_of(&row.entry(), order);
+                let leaf = tree.leaf(Seek::At(key)).expect("a leaf");
+                let page = tree.page(&leaf).expect("a page");
+                let found = page.entry(page.lower_bound(key)).expect("the row is there");
+                assert_eq!(found.tid, row.tid);
+                leaf.release();
+            }
+            counting.calls.get() as f64 / count as f64
+        };
+        look_up(20_000);
+        look_up(2_000)
+    });
+    assert!(calls[1] < calls[0] * 0.7, "{} calls a lookup with hints, {} without", calls[1], calls[0]);
+}
+
 fn stays(row: &Row) -> bool {
     !row.tid.offset().is_multiple_of(3)
 }

@@ -349,6 +349,17 @@ fn lane_at(normal: &[u8], skip: usize, filler: u8) -> u64 {
     u64::from_be_bytes(head)
 }
 
+/// The hint of the first opaque column's value at the front of `value`, as far as it belongs to a mark, which begins
+/// with so many bytes of a normal part.
+#[inline]
+fn hint_behind(normal: usize, value: &[u8], order: Option<BytesOrder<'_>>) -> u64 {
+    let mut mark = [0; HEAD];
+    if let (Some(order), Some(room @ [_, ..])) = (order, mark.get_mut(normal..)) {
+        order.hint(value, room);
+    }
+    u64::from_be_bytes(mark)
+}
+
 /// How long the shortest key is that is behind one entry and not behind the next: normal bytes, or all of both parts.
 enum Separator {
     Front(usize),
@@ -519,14 +530,16 @@ impl Keys for Bytes {
         a.is_same(b)
     }
 
-    /// The normal part's first bytes.
+    /// The normal part's first bytes; if it has not as many, then those of the value's hint.
     #[inline]
     fn mark(key: BytesKey<'_>) -> u64 {
-        lane_at(key.normal, 0, if key.is_behind_normal() { u8::MAX } else { 0 })
+        let filler = if key.is_behind_normal() { u8::MAX } else { 0 };
+        lane_at(key.normal, 0, filler) | hint_behind(key.normal.len(), key.value, key.order)
     }
 
-    fn mark_of(fence: BytesFence<'_>) -> (u64, bool) {
+    fn mark_of(fence: BytesFence<'_>, order: Option<BytesOrder<'_>>) -> (u64, bool) {
         let mark = u64::from_be_bytes(core::array::from_fn(|at| fence.key.byte(at)));
+        let mark = mark | hint_behind(fence.key.normal_length(), fence.key.payload, order);
         let is_told = fence.key.normal_length() <= HEAD && fence.key.payload.is_empty();
         (mark, is_told && fence.tid == Tid::MIN)
     }

@@ -101,7 +101,7 @@ impl<L: Lane> Keys for L {
         }
     }
 
-    fn mark_of(fence: Key<L>) -> (u64, bool) {
+    fn mark_of(fence: Key<L>, (): ()) -> (u64, bool) {
         let is_told = L::SIZE <= 8 || fence.lane.to_u128() as u64 == 0;
         (L::mark(fence), is_told && fence.tid == Tid::MIN)
     }

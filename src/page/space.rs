@@ -72,10 +72,10 @@ pub trait Keys: Copy + Debug + Sized + 'static {
     fn step(kept: &mut Self::OwnedKey);
     /// Whether two kept places are the same.
     fn same(a: &Self::OwnedKey, b: &Self::OwnedKey) -> bool;
-    /// The mark of a place: where it is in key order, as far as 64 bits tell.
+    /// The mark of a place: where it is in key order, as far as 64 bits tell. Nobody trusts it: it may be a hint.
     fn mark(key: Self::Key<'_>) -> u64;
     /// The mark of a fence, and whether no place before the fence has the same.
-    fn mark_of(fence: Self::Fence<'_>) -> (u64, bool);
+    fn mark_of(fence: Self::Fence<'_>, order: Self::Order<'_>) -> (u64, bool);
     /// Whether the place is before all entries of its lane.
     fn begins_lane(key: Self::Key<'_>) -> bool;
     /// What breaks the place's ties with entries that have the same key.

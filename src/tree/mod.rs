@@ -285,15 +285,16 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let mark = |entry| {
             let mut key = K::fresh();
             K::set_to_key(&mut key, &entry, self.order)?;
-            Some(K::mark_of(K::fence_of(&key)))
+            Some(K::mark_of(K::fence_of(&key), self.order))
         };
         let entry = parent.entry(place)?;
         let child = entry.child;
-        let (mark_before, is_told) = if place == Position::FIRST { K::mark_of(parent.low()) } else { mark(entry)? };
+        let (mark_before, is_told) =
+            if place == Position::FIRST { K::mark_of(parent.low(), self.order) } else { mark(entry)? };
         let from = if is_told { mark_before } else { mark_before.checked_add(1)? };
         let to = match parent.entry(parent.next(place)) {
             Some(next) => Some(mark(next)?.0),
-            None => is_link(parent.right()).then(|| K::mark_of(parent.high()).0),
+            None => is_link(parent.right()).then(|| K::mark_of(parent.high(), self.order).0),
         };
         to.is_none_or(|to| from < to).then_some((child, from, to))
     }

@@ -48,6 +48,20 @@ impl CompareValues for Columns {
         let ordered = folded(digit, a).cmp(&folded(digit, b));
         if digit.descending { ordered.reverse() } else { ordered }
     }
+
+    /// Of some values it is none, or not true: nothing may come of that.
+    fn hint(&self, column: usize, value: &[u8], out: &mut [u8]) -> usize {
+        let digit = self.0[column];
+        let mut bytes = folded(digit, value);
+        match bytes.iter().fold(0u32, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 8 {
+            0 => bytes.clear(),
+            1 => bytes.reverse(),
+            _ => bytes.push(0),
+        }
+        bytes.truncate(out.len());
+        out.iter_mut().zip(&bytes).for_each(|(out, byte)| *out = if digit.descending { !byte } else { *byte });
+        bytes.len()
+    }
 }
 
 /// What an opaque value is ordered by.
