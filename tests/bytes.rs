@@ -311,10 +311,10 @@ impl CompareValues for Counting<'_> {
         self.columns.compare(column, a, b)
     }
 
-    fn hint(&self, _column: usize, value: &[u8], out: &mut [u8]) -> usize {
-        let length = if self.hinted { value.len().min(out.len()) } else { 0 };
-        out[..length].copy_from_slice(&value[..length]);
-        length
+    fn brief_hint(&self, _column: usize, value: &[u8]) -> u64 {
+        let mut hint = [0; 8];
+        hint.iter_mut().zip(value).filter(|_| self.hinted).for_each(|(hint, byte)| *hint = *byte);
+        u64::from_be_bytes(hint)
     }
 }
 

@@ -353,11 +353,10 @@ fn lane_at(normal: &[u8], skip: usize, filler: u8) -> u64 {
 /// with so many bytes of a normal part.
 #[inline]
 fn hint_behind(normal: usize, value: &[u8], order: Option<BytesOrder<'_>>) -> u64 {
-    let mut mark = [0; HEAD];
-    if let (Some(order), Some(room @ [_, ..])) = (order, mark.get_mut(normal..)) {
-        order.hint(value, room);
+    match order {
+        Some(order) if normal < HEAD => order.brief_hint(value) >> (8 * normal),
+        _ => 0,
     }
-    u64::from_be_bytes(mark)
 }
 
 /// How long the shortest key is that is behind one entry and not behind the next: normal bytes, or all of both parts.

@@ -334,11 +334,15 @@ impl<'a, K: KeySpace> Page<'a, K> {
         nodes == self.layout.nodes || self.bytes[self.layout.root_lines() + nodes] == 0
     }
 
-    /// The entry after the one at `from`, if it is the first at or after `key`, which is behind that one.
+    /// The first entry at or after `key`, which is behind the entry at `from`, if it is not far behind that: the next
+    /// one, or where comparing is costly one of a few more in its node.
     #[inline]
-    pub fn next_if_from(&self, from: Position, key: K::Key<'_>) -> Option<Position> {
+    pub fn soon_after(&self, from: Position, key: K::Key<'_>) -> Option<Position> {
         let next = self.next(from);
-        K::compare_entry(key, &self.entry(next)?).is_le().then_some(next)
+        if K::compare_entry(key, &self.entry(next)?).is_le() {
+            return Some(next);
+        }
+        if self.layout.kind.is_prefix() { self.node(next.node as usize).soon_after(next, key) } else { None }
     }
 
     /// A place one past a node's last entry is the next node's first.

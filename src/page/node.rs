@@ -7,6 +7,9 @@ use crate::simd::Simd;
 /// Entries that are read faster one by one than by the processor's widest vectors, which it takes a decision to use.
 const FEW: usize = 16;
 
+/// How far it is gone at once, at most, from an entry to one that is thought to be near.
+const MOST_STEP: usize = 8;
+
 /// One in-page leaf node being read.
 #[derive(Clone, Copy)]
 pub struct Node<'a, K: Keys> {
@@ -279,11 +282,31 @@ impl<'a, K: KeySpace> Node<'a, K> {
         if !self.frame.is_grouped {
             return partition(heads.start, heads.end, |slot| self.compare_tied(slot, slot, key).is_gt());
         }
-        // Keys of different bytes may be equal; their entries are in the order of their TIDs.
+        // Keys of different bytes may be equal, but seldom are; their entries are in the order of their TIDs.
         let first = partition(heads.start, heads.end, |head| K::compare_head(key, self, head).is_gt());
-        let end = partition(first, heads.end, |head| K::compare_head(key, self, head).is_ge());
+        let is_equal = |head: usize| head < heads.end && K::compare_head(key, self, head).is_ge();
+        let end = match first {
+            _ if !is_equal(first) => first,
+            _ if !is_equal(first + 1) => first + 1,
+            _ => partition(first + 2, heads.end, is_equal),
+        };
         let (from, to) = (self.first_slot(first), self.first_slot(end));
         partition(from, to, |slot| K::tid(key) > self.tid(slot).position())
+    }
+
+    /// The first entry at or after `key`, which is behind the one at `from` in this node, if it is one of a few.
+    #[inline(never)]
+    pub(super) fn soon_after(&self, from: Position, key: K::Key<'_>) -> Option<Position> {
+        let (mut slot, mut step) = (from.slot as usize + 1, 1);
+        let is_before = |slot: usize| self.compare(slot, key).is_gt();
+        while step <= MOST_STEP && slot + step <= self.len() {
+            let last = slot + step - 1;
+            if !is_before(last) {
+                return Some(Position { slot: partition(slot, last, is_before) as u8, ..from });
+            }
+            (slot, step) = (last + 1, 2 * step);
+        }
+        None
     }
 
     /// The first head whose lane is no less than this; one past the last if there is none.

@@ -317,8 +317,8 @@ impl<K: Scannable> Cursor<K> {
                 }
                 wanted.next(direction, &self.bound, range)
             } else {
-                // Often one entry matches; then the page's end is not looked at.
-                let next = if direction == Direction::Forward { page.next_if_from(from, far) } else { None };
+                // Often one entry matches, or a few; then the page's end is not looked at.
+                let next = if direction == Direction::Forward { page.soon_after(from, far) } else { None };
                 let goes_on = next.is_none() && leaves(far_end);
                 let to = match next {
                     Some(to) => to,

@@ -62,6 +62,12 @@ impl CompareValues for Columns {
         out.iter_mut().zip(&bytes).for_each(|(out, byte)| *out = if digit.descending { !byte } else { *byte });
         bytes.len()
     }
+
+    fn brief_hint(&self, column: usize, value: &[u8]) -> u64 {
+        let mut hint = [0; 8];
+        self.hint(column, value, &mut hint);
+        u64::from_be_bytes(hint)
+    }
 }
 
 /// What an opaque value is ordered by.

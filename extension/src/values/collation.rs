@@ -5,6 +5,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
@@ -144,11 +145,15 @@ impl Locale {
     /// is a text's that is less, or so the C library's manual has it.
     pub fn sort_key(self, text: &[u8], out: &mut [u8]) -> usize {
         let part = &text[..text.len().min(MOST_TEXT)];
-        let (mut terminated, mut key) = ([0; MOST_TEXT + 1], [0u8; MOST_KEY]);
+        let (mut terminated, mut key) = ([0; MOST_TEXT + 1], [MaybeUninit::<u8>::uninit(); MOST_KEY]);
         terminated[..part.len()].copy_from_slice(part);
         // SAFETY: a text that ends with a zero byte, room for as many bytes as are said, and an open locale.
         let length = unsafe { strxfrm_l(key.as_mut_ptr().cast(), terminated.as_ptr().cast(), key.len(), self.0) };
-        let Some(key) = key.get(..length).filter(|key| key.len() < MOST_KEY) else { return 0 };
+        if length >= MOST_KEY {
+            return 0;
+        }
+        // SAFETY: the key has been written, as long as was said.
+        let key = unsafe { key[..length].assume_init_ref() };
         // What is behind the first level depends on all of the text.
         let key = match key.iter().position(|&byte| byte == BETWEEN_LEVELS) {
             Some(end) if part.len() < text.len() => &key[..end],
@@ -159,6 +164,77 @@ impl Locale {
         kept
     }
 }
+
+/// The beginning of a text as most collations see it at first: letters whatever their case and accent, digits before
+/// them, and before those what is neither. Of six bits each, from the uppermost bit on. Other letters go behind, in the
+/// order of their code points.
+pub fn letters(text: &[u8]) -> u64 {
+    const WIDTH: u32 = 6;
+    let (mut letters, mut free, mut at) = (0u64, u64::BITS, 0);
+    let mut put = |code: u64| {
+        free = free.saturating_sub(WIDTH);
+        letters |= code << free;
+        free >= WIDTH
+    };
+    while let Some(&byte) = text.get(at) {
+        let code = LETTERS[usize::from(byte)];
+        at += 1;
+        let goes_on = match code {
+            // An accented letter of Latin-1.
+            BEHIND if byte == 0xC3 && at < text.len() => {
+                at += 1;
+                put(ACCENTED[usize::from(text[at - 1] & 0x3F)].into())
+            }
+            BEHIND => put(BEHIND.into()) && put((byte & 0x3F).into()),
+            code => put(code.into()),
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    letters
+}
+
+/// The code of what goes behind all letters; bytes of such follow as they are.
+const BEHIND: u8 = 63;
+/// The code of the first digit, and of the first letter.
+const DIGITS: u8 = 12;
+const A: u8 = 22;
+
+/// The codes of bytes: 0 of none.
+const LETTERS: [u8; 256] = {
+    let mut codes = [1; 256];
+    let order = b" _-,;:!?/.'\"()[]{}@";
+    let mut at = 0;
+    while at < order.len() {
+        codes[order[at] as usize] = 1 + (at / 2) as u8;
+        at += 1;
+    }
+    let mut byte = 0;
+    while byte < 256 {
+        codes[byte] = match byte as u8 {
+            digit @ b'0'..=b'9' => DIGITS + digit - b'0',
+            letter @ b'a'..=b'z' => A + letter - b'a',
+            letter @ b'A'..=b'Z' => A + letter - b'A',
+            0x80.. => BEHIND,
+            _ => codes[byte],
+        };
+        byte += 1;
+    }
+    codes
+};
+
+/// The codes of the letters of Latin-1 behind the byte C3 of UTF-8, by the six bits of the next byte.
+const ACCENTED: [u8; 64] = {
+    let letters = b"aaaaaaaceeeeiiiidnooooo_ouuuuytsaaaaaaaceeeeiiiidnooooo_ouuuuyty";
+    let mut codes = [0; 64];
+    let mut at = 0;
+    while at < 64 {
+        codes[at] = LETTERS[letters[at] as usize];
+        at += 1;
+    }
+    codes
+};
 
 /// `LC_COLLATE_MASK` and `LC_CTYPE_MASK`.
 const MASK: c_int = 1 << 3 | 1 << 0;

@@ -1,4 +1,4 @@
-//! What a comparison function said last, and what hint a value has. On the way down a tree the same question is asked again and again: a page's
+//! What a comparison function said last. On the way down a tree the same question is asked again and again: a page's
 //! fences are images of the separators that led to it, and a search comes back to the entries it stopped between.
 
 use core::cell::RefCell;
@@ -9,24 +9,9 @@ use fpbtree_engine::keys::digits::Buffer;
 /// Longest value remembered: copying and finding it must cost less than the function.
 const MOST: usize = 128;
 
-/// Bytes of a hint remembered: a mark's.
-pub const MOST_HINT: usize = 8;
-
 /// Answers about the value that was asked about last: the nearest on either side of it, as a search narrows down to it.
-/// And the hint of the value whose hint was asked for last.
 #[derive(Clone)]
-pub struct CompareCache {
-    nearest: RefCell<Nearest>,
-    hinted: RefCell<Hinted>,
-}
-
-#[derive(Clone)]
-struct Hinted {
-    column: usize,
-    value: Buffer<MOST>,
-    room: usize,
-    hint: Buffer<MOST_HINT>,
-}
+pub struct CompareCache(RefCell<Nearest>);
 
 #[derive(Clone)]
 struct Nearest {
@@ -42,33 +27,13 @@ impl CompareCache {
     /// None yet.
     pub const fn new() -> CompareCache {
         let kept = Nearest { column: 0, value: Buffer::new(), before: Buffer::new(), behind: Buffer::new() };
-        let hinted = Hinted { column: 0, value: Buffer::new(), room: 0, hint: Buffer::new() };
-        CompareCache { nearest: RefCell::new(kept), hinted: RefCell::new(hinted) }
-    }
-
-    /// Fills `out`, of no more than [`MOST_HINT`] bytes, with the hint of a value of `column`, which is not empty, and
-    /// returns how many bytes it has. `make` makes it if it is not remembered.
-    pub fn hint(&self, column: usize, value: &[u8], out: &mut [u8], make: impl FnOnce(&mut [u8]) -> usize) -> usize {
-        let kept = self.hinted.borrow();
-        if kept.column == column && kept.room == out.len() && kept.value.as_slice() == value {
-            let hint = kept.hint.as_slice();
-            out[..hint.len()].copy_from_slice(hint);
-            return hint.len();
-        }
-        drop(kept);
-        let length = make(out);
-        if value.len() <= MOST {
-            let mut hint = Buffer::new();
-            hint.put(&out[..length]);
-            *self.hinted.borrow_mut() = Hinted { column, value: copy(value), room: out.len(), hint };
-        }
-        length
+        CompareCache(RefCell::new(kept))
     }
 
     /// How `a`, of `column`, is ordered against `b`, if that is remembered. Neither is empty.
     #[inline]
     pub fn find(&self, column: usize, a: &[u8], b: &[u8]) -> Option<Ordering> {
-        let kept = self.nearest.borrow();
+        let kept = self.0.borrow();
         let order = match () {
             () if kept.before.as_slice() == b => Ordering::Greater,
             () if kept.behind.as_slice() == b => Ordering::Less,
@@ -83,7 +48,7 @@ impl CompareCache {
         if a.len().max(b.len()) > MOST {
             return;
         }
-        let mut kept = self.nearest.borrow_mut();
+        let mut kept = self.0.borrow_mut();
         if kept.column != column || kept.value.as_slice() != a {
             (kept.column, kept.value) = (column, copy(a));
             kept.before.clear();

@@ -19,7 +19,7 @@ use crate::pg::tid::heap_place;
 use crate::pg::{errors, ffi};
 use crate::values::codec::{Codec, DatumBuffer, Payload};
 use crate::values::column;
-use crate::values::compare_cache::{CompareCache, MOST_HINT};
+use crate::values::compare_cache::CompareCache;
 use crate::values::tuple::Tuple;
 
 /// A key space whose entries are made of rows.
@@ -330,11 +330,11 @@ impl CompareValues for BytesColumns {
     }
 
     fn hint(&self, column: usize, value: &[u8], out: &mut [u8]) -> usize {
-        let make = |out: &mut [u8]| self.codecs[column].hint(value, out);
-        match out.len() {
-            ..=MOST_HINT => self.cache.hint(column, value, out, make),
-            _ => make(out),
-        }
+        self.codecs[column].hint(value, out)
+    }
+
+    fn brief_hint(&self, column: usize, value: &[u8]) -> u64 {
+        self.codecs[column].brief_hint(value)
     }
 }
 

@@ -14,7 +14,7 @@ use self::image::Image;
 use self::residue::{put_count, take_count};
 use crate::pg::ffi;
 use crate::values::abbreviation::{self, Abbreviation};
-use crate::values::collation::{SortKeys, is_byte_order};
+use crate::values::collation::{self, SortKeys, is_byte_order};
 use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
 use crate::values::sort_support::SortSupport;
 use crate::values::tuple::Tuple;
@@ -347,6 +347,16 @@ impl Codec {
         room.iter_mut().take(length).for_each(|byte| *byte = !*byte);
         *room.get_mut(length).unwrap_or(last) = !0;
         length + 1
+    }
+
+    /// The brief hint of an opaque digit's value.
+    #[inline]
+    pub fn brief_hint(&self, value: &[u8]) -> u64 {
+        let mut scratch = DatumBuffer::new();
+        let Some(datum) = self.hints.and_then(|_| self.datum(value, &mut scratch)) else { return 0 };
+        // SAFETY: only texts have hints, and what is stored of one is neither compressed nor out of line.
+        let letters = unsafe { with_content(datum, collation::letters) };
+        if self.shape.descending { !letters } else { letters }
     }
 
     /// How two values of an opaque column are ordered, whose comparison function (support function 1) is given.
