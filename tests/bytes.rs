@@ -311,7 +311,7 @@ impl CompareValues for Counting<'_> {
         self.columns.compare(column, a, b)
     }
 
-    fn brief_hint(&self, _column: usize, value: &[u8]) -> u64 {
+    fn brief_hint(&self, _column: usize, value: &[u8], _skip: usize) -> u64 {
         let mut hint = [0; 8];
         hint.iter_mut().zip(value).filter(|_| self.hinted).for_each(|(hint, byte)| *hint = *byte);
         u64::from_be_bytes(hint)

@@ -214,8 +214,14 @@ pub trait CompareValues {
         0
     }
 
-    /// A hint of 64 bits that costs next to nothing: what marks are made of. 0 if there is none.
-    fn brief_hint(&self, _column: usize, _value: &[u8]) -> u64 {
+    /// A hint of 64 bits that costs next to nothing, of what a value has behind its first `skip` bytes: for marks, and
+    /// for guesses in a page. 0 if there is none.
+    fn brief_hint(&self, _column: usize, _value: &[u8], _skip: usize) -> u64 {
+        0
+    }
+
+    /// How many bytes two values have in common at their fronts, as [`brief_hint`](CompareValues::brief_hint) counts.
+    fn common(&self, _column: usize, _a: &[u8], _b: &[u8]) -> usize {
         0
     }
 }
@@ -236,9 +242,18 @@ impl BytesOrder<'_> {
         self.first_value(payload).map_or(0, |(column, value)| self.columns.hint(column, value, out).min(out.len()))
     }
 
-    /// The same in 64 bits.
-    pub fn brief_hint(&self, payload: &[u8]) -> u64 {
-        self.first_value(payload).map_or(0, |(column, value)| self.columns.brief_hint(column, value))
+    /// The same in 64 bits, of what the value has behind so many bytes.
+    #[inline]
+    pub fn brief_hint(&self, payload: &[u8], skip: usize) -> u64 {
+        self.first_value(payload).map_or(0, |(column, value)| self.columns.brief_hint(column, value, skip))
+    }
+
+    /// How many bytes the first opaque column's values have in common at their fronts.
+    pub fn common(&self, a: &[u8], b: &[u8]) -> usize {
+        match (self.first_value(a), self.first_value(b)) {
+            (Some((column, a)), Some((_, b))) => self.columns.common(column, a, b),
+            _ => 0,
+        }
     }
 
     /// The first opaque column and its value, unless that is NULL or damaged.
@@ -442,6 +457,21 @@ impl<'k> BytesKey<'k> {
             return Ordering::Less;
         }
         self.compare_value(payload, tid)
+    }
+
+    /// As [`compare_suffix`](BytesKey::compare_suffix), but where values decide it is said by their brief hints, if
+    /// these differ: `hint` is the place's, of what values have behind `hidden` bytes.
+    pub(crate) fn guess_suffix(
+        &self,
+        skip: usize,
+        (suffix, payload): (&[u8], &[u8]),
+        tid: Tid,
+        (hint, hidden): (u64, usize),
+    ) -> Ordering {
+        let Some(order) = self.order.filter(|_| self.normal.get(skip..).unwrap_or(&[]) == suffix) else {
+            return self.compare_suffix(skip, suffix, payload, tid);
+        };
+        hint.cmp(&order.brief_hint(payload, hidden)).then_with(|| self.compare_suffix(skip, suffix, payload, tid))
     }
 
     /// How the place is ordered against an entry whose normal part ties with all that the place has of one.

@@ -354,7 +354,7 @@ fn lane_at(normal: &[u8], skip: usize, filler: u8) -> u64 {
 #[inline]
 fn hint_behind(normal: usize, value: &[u8], order: Option<BytesOrder<'_>>) -> u64 {
     match order {
-        Some(order) if normal < HEAD => order.brief_hint(value) >> (8 * normal),
+        Some(order) if normal < HEAD => order.brief_hint(value, 0) >> (8 * normal),
         _ => 0,
     }
 }
@@ -562,7 +562,33 @@ impl Keys for Bytes {
     }
 }
 
+/// A key's brief hint, of what its value has behind so many bytes that all values of the page begin with.
+#[derive(Clone, Copy, Debug)]
+pub struct BytesGuess {
+    hint: u64,
+    hidden: usize,
+}
+
 impl PageKeys for Bytes {
+    type Guess = BytesGuess;
+
+    #[inline]
+    fn guess(key: BytesKey<'_>, page: &Page<'_, Bytes>) -> Option<BytesGuess> {
+        let order = key.order.filter(|order| order.brief_hint(key.value, 0) != 0)?;
+        let [low, high] =
+            [bytes_at::LOW, bytes_at::HIGH].map(|at| cell(page.bytes, page.layout, read_u16(page.bytes, at)).1);
+        let hidden = order.common(low, high);
+        let hint = order.brief_hint(key.value, hidden);
+        (hint != 0 && (hidden == 0 || order.common(key.value, low) >= hidden)).then_some(BytesGuess { hint, hidden })
+    }
+
+    fn guess_head(key: BytesKey<'_>, guess: BytesGuess, node: &Node<'_, Bytes>, head: usize) -> Ordering {
+        let page = &node.page;
+        let parts = cell(page.bytes, page.layout, node.cell_of(head));
+        let skip = read_u16(page.bytes, bytes_at::PREFIX) as usize + HEAD;
+        key.guess_suffix(skip, parts, key.tid, (guess.hint, guess.hidden))
+    }
+
     #[inline]
     fn fence<'a>(page: &Page<'a, Bytes>, side: Side) -> BytesFence<'a> {
         let at = match side {

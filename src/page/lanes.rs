@@ -126,6 +126,12 @@ impl<L: Lane> Keys for L {
 }
 
 impl<L: Lane> PageKeys for L {
+    type Guess = core::convert::Infallible;
+
+    fn guess_head(_key: Key<L>, guess: Self::Guess, _node: &Node<'_, L>, _head: usize) -> Ordering {
+        match guess {}
+    }
+
     #[inline(always)]
     fn fence<'a>(page: &Page<'a, L>, side: Side) -> Key<L> {
         let at = match side {

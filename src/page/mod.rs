@@ -225,20 +225,42 @@ impl<'a, K: KeySpace> Page<'a, K> {
             Err(Ordering::Less) => return Position { node: 0, slot: 0 },
             Err(_) => return Position { node: nodes as u8 - 1, slot: self.count(nodes - 1) as u8 },
         };
+        let guess = K::guess(key, self);
+        let place = self.search(lane, key, guess);
+        if guess.is_none() || self.is_place(place, lane, key) { place } else { self.search(lane, key, None) }
+    }
+
+    /// Whether a place is where `key` is or would go, as the entries on either side of it say, if there are such with
+    /// its lane.
+    fn is_place(&self, place: Position, lane: K::Lane, key: K::Key<'_>) -> bool {
+        let compare = |at: Position| {
+            let (node, slot) = (self.node(at.node as usize), at.slot as usize);
+            let head = node.head_of(slot);
+            (node.lane_of(head) == lane).then(|| node.compare_tied(slot, head, key, None))
+        };
+        let behind = self.settle(place);
+        let is_behind = behind.node as usize == self.nodes() || compare(behind).is_none_or(Ordering::is_le);
+        is_behind && self.previous(place).is_none_or(|before| compare(before).is_none_or(Ordering::is_gt))
+    }
+
+    /// [Locates](Page::locate) a key that has this lane in the page, guessing, if there is something to guess by.
+    #[inline]
+    fn search(&self, lane: K::Lane, key: K::Key<'_>, guess: Option<K::Guess>) -> Position {
+        let nodes = self.nodes();
         // The first separator is not looked at: everything left of the second one goes to the first node.
         let separators = self.layout.root_lanes() + K::Lane::SIZE;
         let mut node = K::Lane::count_less(self.bytes, separators, nodes - 1, lane);
         if node + 1 < nodes && self.separator(node + 1) == lane {
-            node = self.last_node_from(node, lane, key);
+            node = self.last_node_from(node, lane, key, guess);
         }
         let found = self.node(node);
         found.prefetch();
-        Position { node: node as u8, slot: found.lower_bound(lane, key) as u8 }
+        Position { node: node as u8, slot: found.lower_bound(lane, key, guess) as u8 }
     }
 
     /// Among the nodes whose separators tie with the key's lane, and the one before them: the last that starts at or
     /// before the key.
-    fn last_node_from(&self, first: usize, lane: K::Lane, key: K::Key<'_>) -> usize {
+    fn last_node_from(&self, first: usize, lane: K::Lane, key: K::Key<'_>, guess: Option<K::Guess>) -> usize {
         let separators = self.layout.root_lanes() + K::Lane::SIZE;
         let (mut low, mut high) = (first, K::Lane::count_less_equal(self.bytes, separators, self.nodes() - 1, lane));
         let halfway = |low: usize, high: usize| (low + high).div_ceil(2);
@@ -246,7 +268,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let mut middle = if self.layout.kind.is_prefix() { halfway(low, high) } else { high };
         while low < high {
             let node = self.node(middle);
-            if !node.is_empty() && node.compare_in(0, lane, key).is_ge() {
+            if !node.is_empty() && node.compare_in(0, lane, key, guess).is_ge() {
                 low = middle;
             } else {
                 high = middle - 1;
@@ -277,7 +299,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
                 && behind >= lane
                 && (node + 1 == nodes || behind <= self.separator(node + 1))
                 && found.is_ended();
-            sound &= slot > 0 || behind > lane || found.compare_tied(0, 0, key).is_le();
+            sound &= slot > 0 || behind > lane || found.compare_tied(0, 0, key, None).is_le();
         } else {
             sound &= self.is_ended();
         }
@@ -287,7 +309,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
             let before = left.lane(end);
             sound &= before <= lane && (last == 0 || before >= self.separator(last)) && left.is_ended();
             sound &= self.has_node(last);
-            sound &= before < lane || left.compare_tied(end, left.head_of(end), key).is_gt();
+            sound &= before < lane || left.compare_tied(end, left.head_of(end), key, None).is_gt();
         } else if slot > 0 {
             let before = self.node(node).lane(slot - 1);
             sound &= before <= lane && (node == 0 || before >= self.separator(node));

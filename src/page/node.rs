@@ -228,27 +228,36 @@ impl<'a, K: KeySpace> Node<'a, K> {
     #[inline]
     pub(super) fn compare(&self, slot: usize, key: K::Key<'_>) -> Ordering {
         match K::lane_in(key, &self.page) {
-            Ok(lane) => self.compare_in(slot, lane, key),
+            Ok(lane) => self.compare_in(slot, lane, key, None),
             Err(side) => side,
         }
     }
 
-    /// The same, if it is known what the key's lane is in the page.
+    /// The same, if it is known what the key's lane is in the page, and perhaps guessed.
     #[inline]
-    pub(super) fn compare_in(&self, slot: usize, lane: K::Lane, key: K::Key<'_>) -> Ordering {
+    pub(super) fn compare_in(&self, slot: usize, lane: K::Lane, key: K::Key<'_>, guess: Option<K::Guess>) -> Ordering {
         let head = self.head_of(slot);
-        lane.cmp(&self.lane_of(head)).then_with(|| self.compare_tied(slot, head, key))
+        lane.cmp(&self.lane_of(head)).then_with(|| self.compare_tied(slot, head, key, guess))
     }
 
     /// The same, if their lanes are the same.
     #[inline]
-    pub(super) fn compare_tied(&self, slot: usize, head: usize, key: K::Key<'_>) -> Ordering {
-        K::compare_head(key, self, head).then_with(|| K::tid(key).cmp(&self.tid(slot).position()))
+    pub(super) fn compare_tied(&self, slot: usize, head: usize, key: K::Key<'_>, guess: Option<K::Guess>) -> Ordering {
+        self.compare_head(head, key, guess).then_with(|| K::tid(key).cmp(&self.tid(slot).position()))
+    }
+
+    /// The same for a head, whose entries' TIDs are not looked at.
+    #[inline]
+    fn compare_head(&self, head: usize, key: K::Key<'_>, guess: Option<K::Guess>) -> Ordering {
+        match guess {
+            Some(guess) => K::guess_head(key, guess, self, head),
+            None => K::compare_head(key, self, head),
+        }
     }
 
     /// The first slot whose entry is at or after `key`; one past the last if there is none.
     #[inline]
-    pub(super) fn lower_bound(&self, lane: K::Lane, key: K::Key<'_>) -> usize {
+    pub(super) fn lower_bound(&self, lane: K::Lane, key: K::Key<'_>, guess: Option<K::Guess>) -> usize {
         let first = self.first_head(lane);
         if K::begins_lane(key) || first >= self.frame.heads || self.lane_of(first) != lane {
             return self.first_slot(first);
@@ -258,7 +267,7 @@ impl<'a, K: KeySpace> Node<'a, K> {
         let next = first + 1;
         let is_alone = next == self.frame.heads || !is_tied(next);
         let end = if is_alone { next } else { partition(next, self.frame.heads, is_tied) };
-        self.lower_bound_tied(first..end, key)
+        self.lower_bound_tied(first..end, key, guess)
     }
 
     /// The first slot of a head; one past the last if there is no such head.
@@ -272,19 +281,19 @@ impl<'a, K: KeySpace> Node<'a, K> {
 
     /// Among heads whose lane is the key's.
     #[inline]
-    fn lower_bound_tied(&self, heads: Range<usize>, key: K::Key<'_>) -> usize {
+    fn lower_bound_tied(&self, heads: Range<usize>, key: K::Key<'_>, guess: Option<K::Guess>) -> usize {
         let end = self.first_slot(heads.end);
         // New rows mostly come behind those there are. That is not worth asking a function.
-        let is_last = |last: usize| self.compare_tied(last, heads.end - 1, key).is_gt();
+        let is_last = |last: usize| self.compare_tied(last, heads.end - 1, key, None).is_gt();
         if !self.page.layout.kind.is_prefix() && end.checked_sub(1).is_some_and(is_last) {
             return end;
         }
         if !self.frame.is_grouped {
-            return partition(heads.start, heads.end, |slot| self.compare_tied(slot, slot, key).is_gt());
+            return partition(heads.start, heads.end, |slot| self.compare_tied(slot, slot, key, guess).is_gt());
         }
         // Keys of different bytes may be equal, but seldom are; their entries are in the order of their TIDs.
-        let first = partition(heads.start, heads.end, |head| K::compare_head(key, self, head).is_gt());
-        let is_equal = |head: usize| head < heads.end && K::compare_head(key, self, head).is_ge();
+        let first = partition(heads.start, heads.end, |head| self.compare_head(head, key, guess).is_gt());
+        let is_equal = |head: usize| head < heads.end && self.compare_head(head, key, guess).is_ge();
         let end = match first {
             _ if !is_equal(first) => first,
             _ if !is_equal(first + 1) => first + 1,

@@ -88,6 +88,18 @@ pub trait Keys: Copy + Debug + Sized + 'static {
 
 /// How pages hold keys, and compare them.
 pub trait PageKeys: Keys {
+    /// What a search of a page can guess by, where comparing is costly.
+    type Guess: Copy;
+
+    /// By what a search of a page for a place guesses, if it does. What comes of it has to be proved.
+    #[inline(always)]
+    fn guess(_key: Self::Key<'_>, _page: &Page<'_, Self>) -> Option<Self::Guess> {
+        None
+    }
+
+    /// What [`compare_head`](PageKeys::compare_head) is guessed to say.
+    fn guess_head(key: Self::Key<'_>, guess: Self::Guess, node: &Node<'_, Self>, head: usize) -> Ordering;
+
     /// A page's fence.
     fn fence<'a>(page: &Page<'a, Self>, side: Side) -> Self::Fence<'a>;
     /// How a place is ordered against a page's fence.

@@ -63,10 +63,17 @@ impl CompareValues for Columns {
         bytes.len()
     }
 
-    fn brief_hint(&self, column: usize, value: &[u8]) -> u64 {
-        let mut hint = [0; 8];
-        self.hint(column, value, &mut hint);
+    fn brief_hint(&self, column: usize, value: &[u8], skip: usize) -> u64 {
+        let (mut hint, mut room) = ([0; 8], [0; 300]);
+        let length = self.hint(column, value, &mut room);
+        let behind = &room[skip.min(length)..length];
+        hint.iter_mut().zip(behind).for_each(|(hint, byte)| *hint = *byte);
         u64::from_be_bytes(hint)
+    }
+
+    fn common(&self, column: usize, a: &[u8], b: &[u8]) -> usize {
+        let (a, b) = (folded(self.0[column], a), folded(self.0[column], b));
+        a.iter().zip(&b).take_while(|(a, b)| a == b).count()
     }
 }
 

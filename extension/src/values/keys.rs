@@ -333,8 +333,13 @@ impl CompareValues for BytesColumns {
         self.codecs[column].hint(value, out)
     }
 
-    fn brief_hint(&self, column: usize, value: &[u8]) -> u64 {
-        self.codecs[column].brief_hint(value)
+    #[inline]
+    fn brief_hint(&self, column: usize, value: &[u8], skip: usize) -> u64 {
+        self.codecs[column].brief_hint(value, skip)
+    }
+
+    fn common(&self, column: usize, a: &[u8], b: &[u8]) -> usize {
+        self.codecs[column].common(a, b)
     }
 }
 

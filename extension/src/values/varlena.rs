@@ -41,6 +41,17 @@ pub unsafe fn with_content<R>(value: Datum, use_content: impl FnOnce(&[u8]) -> R
     }
 }
 
+/// What is behind the length of a value that is stored as the bytes it is, not compressed or out of line. None if it is
+/// damaged.
+#[inline]
+pub fn stored_content(value: &[u8]) -> Option<&[u8]> {
+    match *value.first()? {
+        1 => None,
+        short if short & 1 == 1 => value.get(1..),
+        _ => value.get(HEADER..),
+    }
+}
+
 /// What is behind the length of a value.
 unsafe fn content<'a>(plain: *const u8) -> &'a [u8] {
     // SAFETY: a length, then as many bytes as it says.

@@ -18,7 +18,7 @@ use crate::values::collation::{self, SortKeys, is_byte_order};
 use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
 use crate::values::sort_support::SortSupport;
 use crate::values::tuple::Tuple;
-use crate::values::varlena::with_content;
+use crate::values::varlena::{stored_content, with_content};
 
 mod bits;
 mod exact;
@@ -349,14 +349,20 @@ impl Codec {
         length + 1
     }
 
-    /// The brief hint of an opaque digit's value.
+    /// The brief hint of an opaque digit's value, of what it has behind so many bytes.
     #[inline]
-    pub fn brief_hint(&self, value: &[u8]) -> u64 {
-        let mut scratch = DatumBuffer::new();
-        let Some(datum) = self.hints.and_then(|_| self.datum(value, &mut scratch)) else { return 0 };
-        // SAFETY: only texts have hints, and what is stored of one is neither compressed nor out of line.
-        let letters = unsafe { with_content(datum, collation::letters) };
+    pub fn brief_hint(&self, value: &[u8], skip: usize) -> u64 {
+        let Some(text) = self.hints.and_then(|_| stored_content(value)) else { return 0 };
+        let letters = collation::letters(text.get(skip..).unwrap_or(&[]));
         if self.shape.descending { !letters } else { letters }
+    }
+
+    /// How many bytes two of them have in common at their fronts.
+    pub fn common(&self, a: &[u8], b: &[u8]) -> usize {
+        match (self.hints, stored_content(a), stored_content(b)) {
+            (Some(_), Some(a), Some(b)) => a.iter().zip(b).take_while(|(a, b)| a == b).count(),
+            _ => 0,
+        }
     }
 
     /// How two values of an opaque column are ordered, whose comparison function (support function 1) is given.
