@@ -66,6 +66,16 @@ impl SortKeys {
         }
     }
 
+    /// Whether what is no letter and no digit decides nothing but ties, as far as one example tells.
+    pub fn skip_marks(self) -> bool {
+        match self {
+            // SAFETY: two C strings, and an open locale.
+            SortKeys::Libc(locale) => unsafe { strcoll_l(c"a-b".as_ptr(), c"aa".as_ptr(), locale.0) > 0 },
+            #[cfg(not(feature = "pg15"))]
+            SortKeys::Server(_) => false,
+        }
+    }
+
     /// Fills `out` with the beginning of a text's sort key, and returns how many bytes it has. May raise.
     pub fn put(self, text: &[u8], out: &mut [u8]) -> usize {
         match self {
@@ -166,9 +176,9 @@ impl Locale {
 }
 
 /// The beginning of a text as most collations see it at first: letters whatever their case and accent, digits before
-/// them, and before those what is neither. Of six bits each, from the uppermost bit on. Other letters go behind, in the
+/// them, and before those what is neither, unless that is skipped. Of six bits each, from the uppermost bit on. Other letters go behind, in the
 /// order of their code points.
-pub fn letters(text: &[u8]) -> u64 {
+pub fn letters(text: &[u8], skips_marks: bool) -> u64 {
     const WIDTH: u32 = 6;
     let (mut letters, mut free, mut at) = (0u64, u64::BITS, 0);
     let mut put = |code: u64| {
@@ -186,6 +196,7 @@ pub fn letters(text: &[u8]) -> u64 {
                 put(ACCENTED[usize::from(text[at - 1] & 0x3F)].into())
             }
             BEHIND => put(BEHIND.into()) && put((byte & 0x3F).into()),
+            ..DIGITS if skips_marks => true,
             code => put(code.into()),
         };
         if !goes_on {
@@ -244,6 +255,7 @@ const COLLATE_RULES: c_int = 3 << 16;
 unsafe extern "C" {
     fn newlocale(mask: c_int, name: *const c_char, base: *mut c_void) -> *mut c_void;
     fn nl_langinfo_l(item: c_int, locale: *mut c_void) -> *mut c_char;
+    fn strcoll_l(a: *const c_char, b: *const c_char, locale: *mut c_void) -> c_int;
     fn strxfrm_l(to: *mut c_char, from: *const c_char, size: usize, locale: *mut c_void) -> usize;
 }
 

@@ -122,7 +122,9 @@ pub struct Codec {
 /// What makes hints of texts.
 #[derive(Clone, Copy)]
 struct Hints {
-    keys: SortKeys,
+    keys: Option<SortKeys>,
+    /// What is no letter and no digit decides nothing but ties.
+    skips_marks: bool,
     /// Blanks at the end are not compared.
     trims: bool,
     /// Bytes of a key that are the digit's prefix.
@@ -141,15 +143,27 @@ impl Hints {
             pg_sys::F_BPCHARCMP => true,
             _ => return None,
         };
+        if collation == Oid::INVALID {
+            return None;
+        }
         // SAFETY: catalog lookups.
-        unsafe { SortKeys::of(collation) }.map(|keys| Hints { keys, trims, skipped: prefix.into() })
+        let keys = unsafe { SortKeys::of(collation) };
+        let skips_marks = keys.is_some_and(SortKeys::skip_marks);
+        Some(Hints { keys, skips_marks, trims, skipped: prefix.into() })
+    }
+
+    /// What is compared of a text.
+    #[inline]
+    fn compared(self, text: &[u8]) -> &[u8] {
+        let blanks = text.iter().rev().take_while(|byte| self.trims && **byte == b' ').count();
+        &text[..text.len() - blanks]
     }
 
     fn put(self, text: &[u8], out: &mut [u8]) -> usize {
-        let blanks = text.iter().rev().take_while(|byte| self.trims && **byte == b' ').count();
+        let Some(keys) = self.keys else { return 0 };
         let mut key = [0; abbreviation::LENGTH + Codec::MOST_HINT];
         let room = self.skipped + out.len().min(Codec::MOST_HINT);
-        let length = self.keys.put(&text[..text.len() - blanks], &mut key[..room]);
+        let length = keys.put(self.compared(text), &mut key[..room]);
         let behind = key.get(self.skipped..length).unwrap_or(&[]);
         out[..behind.len()].copy_from_slice(behind);
         behind.len()
@@ -352,8 +366,9 @@ impl Codec {
     /// The brief hint of an opaque digit's value, of what it has behind so many bytes.
     #[inline]
     pub fn brief_hint(&self, value: &[u8], skip: usize) -> u64 {
-        let Some(text) = self.hints.and_then(|_| stored_content(value)) else { return 0 };
-        let letters = collation::letters(text.get(skip..).unwrap_or(&[]));
+        let (Some(hints), Some(text)) = (self.hints, stored_content(value)) else { return 0 };
+        let behind = hints.compared(text).get(skip..).unwrap_or(&[]);
+        let letters = collation::letters(behind, hints.skips_marks);
         if self.shape.descending { !letters } else { letters }
     }
 
