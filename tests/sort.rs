@@ -629,7 +629,7 @@ impl CompareValues for Hinting<'_> {
                 let sum = bytes.iter().fold(9u64, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
                 bytes = sum.to_be_bytes().to_vec();
             }
-            Hint::OfSome if bytes.len() % 2 == 0 => bytes.clear(),
+            Hint::OfSome if bytes.len().is_multiple_of(2) => bytes.clear(),
             Hint::OfSome => {}
         }
         bytes.truncate(out.len());

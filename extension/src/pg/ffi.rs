@@ -323,8 +323,18 @@ unsafe extern "C-unwind" {
     pub fn pg_detoast_datum_packed(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
     #[cfg(not(feature = "pg18"))]
     pub fn lc_collate_is_c(collation: Oid) -> bool;
-    #[cfg(feature = "pg18")]
+    #[cfg(not(feature = "pg15"))]
     pub fn pg_newlocale_from_collation(collation: Oid) -> *const Locale;
+    #[cfg(not(feature = "pg15"))]
+    pub fn pg_strxfrm_prefix_enabled(locale: *const Locale) -> bool;
+    #[cfg(not(feature = "pg15"))]
+    pub fn pg_strnxfrm_prefix(
+        to: *mut c_char,
+        room: usize,
+        from: *const c_char,
+        length: usize,
+        locale: *const Locale,
+    ) -> usize;
     pub fn BufFileCreateTemp(across_transactions: bool) -> *mut BufFile;
     pub fn BufFileClose(file: *mut BufFile);
     pub fn BufFileRead(file: *mut BufFile, to: *mut c_void, size: usize) -> usize;
@@ -372,10 +382,11 @@ pub unsafe fn delay_vacuum() {
 pub type Walker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
 
 /// The beginning of the server's `pg_locale_struct`.
-#[cfg(feature = "pg18")]
+#[cfg(not(feature = "pg15"))]
 #[repr(C)]
 pub struct Locale {
     provider: core::ffi::c_char,
     deterministic: bool,
+    #[cfg(feature = "pg18")]
     pub collate_is_c: bool,
 }

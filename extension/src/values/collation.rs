@@ -43,7 +43,7 @@ pub enum SortKeys {
     Libc(Locale),
     /// The server, by ICU.
     #[cfg(not(feature = "pg15"))]
-    Server(*const c_void),
+    Server(*const ffi::Locale),
 }
 
 impl SortKeys {
@@ -57,8 +57,8 @@ impl SortKeys {
         unsafe {
             #[cfg(not(feature = "pg15"))]
             if collation != Oid::INVALID && !is_c(collation) {
-                let locale = pg_newlocale_from_collation(collation);
-                if !locale.is_null() && pg_strxfrm_prefix_enabled(locale) {
+                let locale = ffi::pg_newlocale_from_collation(collation);
+                if !locale.is_null() && ffi::pg_strxfrm_prefix_enabled(locale) {
                     return Some(SortKeys::Server(locale));
                 }
             }
@@ -84,23 +84,10 @@ impl SortKeys {
             // SAFETY: room for as many bytes as are said, a text of as many, and a locale of the server's.
             SortKeys::Server(locale) => unsafe {
                 let (to, from) = (out.as_mut_ptr().cast(), text.as_ptr().cast());
-                pg_strnxfrm_prefix(to, out.len(), from, text.len(), locale).min(out.len())
+                ffi::pg_strnxfrm_prefix(to, out.len(), from, text.len(), locale).min(out.len())
             },
         }
     }
-}
-
-#[cfg(not(feature = "pg15"))]
-unsafe extern "C-unwind" {
-    fn pg_newlocale_from_collation(collation: Oid) -> *const c_void;
-    fn pg_strxfrm_prefix_enabled(locale: *const c_void) -> bool;
-    fn pg_strnxfrm_prefix(
-        to: *mut c_char,
-        room: usize,
-        from: *const c_char,
-        length: usize,
-        locale: *const c_void,
-    ) -> usize;
 }
 
 /// A locale of the C library's. It stays open as long as the process lives.
@@ -110,9 +97,16 @@ pub struct Locale(*mut c_void);
 /// Locales remembered at a time.
 const REMEMBERED: usize = 32;
 
-/// Collations, and their locales: null where there is none, or none that could be opened.
-static KNOWN: PerBackend<UnsafeCell<([(Oid, *mut c_void); REMEMBERED], usize)>> =
-    PerBackend::new(UnsafeCell::new(([(Oid::INVALID, core::ptr::null_mut()); REMEMBERED], 0)));
+/// The locales of some collations.
+struct Locales {
+    /// Null where there is none, or none that could be opened.
+    known: [(Oid, *mut c_void); REMEMBERED],
+    /// The place of the next one.
+    next: usize,
+}
+
+static LOCALES: PerBackend<UnsafeCell<Locales>> =
+    PerBackend::new(UnsafeCell::new(Locales { known: [(Oid::INVALID, core::ptr::null_mut()); REMEMBERED], next: 0 }));
 
 /// Bytes of a text that a sort key is made of, at most: more than its first bytes can depend on where no key of a whole
 /// text has ended.
@@ -130,14 +124,14 @@ impl Locale {
     pub unsafe fn of(collation: Oid) -> Option<Locale> {
         // SAFETY: only this thread uses the table, and nothing below comes back here.
         unsafe {
-            let (known, next) = &mut *KNOWN.get();
-            let found = known.iter().find(|(of, _)| *of == collation).map(|(_, locale)| *locale);
+            let locales = &mut *LOCALES.get();
+            let found = locales.known.iter().find(|(of, _)| *of == collation).map(|(_, locale)| *locale);
             let locale = match found {
                 Some(locale) => locale,
                 None => {
                     let locale = open(collation);
-                    known[*next % REMEMBERED] = (collation, locale);
-                    *next = next.wrapping_add(1);
+                    locales.known[locales.next % REMEMBERED] = (collation, locale);
+                    locales.next += 1;
                     locale
                 }
             };
