@@ -145,7 +145,7 @@ BEGIN
     EXECUTE format('INSERT INTO many_%s SELECT i::text FROM generate_series(1, 20) i', i);
   END LOOP;
 END $$;
-SELECT count(*) AS remembered FROM pg_backend_memory_contexts WHERE name = 'fpbtree abbreviated keys';
+SELECT count(*) AS remembered FROM pg_backend_memory_contexts WHERE name = 'fpbtree sort support';
 -- What was forgotten is found again.
 SET enable_seqscan = off;
 SELECT string_agg(v, ' ') FROM (SELECT v FROM many_1 WHERE v > '15' ORDER BY v) s;

@@ -33,7 +33,7 @@ sub fill
 	$node->safe_psql($database, <<SQL);
 CREATE EXTENSION IF NOT EXISTS fpbtree;
 DROP TABLE IF EXISTS rows;
-CREATE TABLE rows AS SELECT n AS id, n % 5 AS k, $texts COLLATE $collation AS v, left($texts, 60)::char(64) COLLATE $collation AS b FROM generate_series(1, 40000) n;
+CREATE TABLE rows AS SELECT n AS id, n % 5 AS k, $texts COLLATE $collation AS v, left($texts, 60)::char(64) COLLATE $collation AS b FROM generate_series(1, 12000) n;
 UPDATE rows SET v = NULL WHERE id % 1000 = 0;
 VACUUM ANALYZE rows;
 SQL
@@ -59,9 +59,9 @@ sub is_right
 $node->safe_psql('postgres', q{CREATE COLLATION plain (provider = libc, locale = 'C.UTF-8')});
 
 # The order of a collation without rules is that of the bytes.
-is($node->safe_psql('postgres', <<SQL), '1000000|0', 'pairs of texts are ordered as their bytes are');
+like($node->safe_psql('postgres', <<SQL), qr/^1000\d{3}\|0$/, 'a million pairs of texts are ordered as their bytes are');
 SELECT count(*), count(*) FILTER (WHERE (a COLLATE plain < b) <> (convert_to(a, 'UTF8') < convert_to(b, 'UTF8')))
-  FROM (SELECT $texts AS a, lag($texts, 1 + abs(hashint4(-n)) % 40) OVER (ORDER BY hashint4(n)) AS b FROM generate_series(1, 1000100) n) pairs WHERE b IS NOT NULL AND a IS NOT NULL LIMIT 1000000
+  FROM (SELECT $texts AS a, lag($texts, 1 + abs(hashint4(-n)) % 40) OVER (ORDER BY hashint4(n)) AS b FROM generate_series(1, 1000100) n) pairs WHERE b IS NOT NULL
 SQL
 
 fill('postgres', 'plain');
@@ -106,15 +106,16 @@ SKIP:
 	$node->safe_psql('postgres', q{CREATE DATABASE bytes ENCODING 'SQL_ASCII' LC_COLLATE 'en_US.utf8' LC_CTYPE 'en_US.utf8' TEMPLATE template0});
 	$node->safe_psql('bytes', <<'SQL');
 CREATE EXTENSION fpbtree;
-CREATE TABLE rows AS SELECT n AS id, convert_from(decode(regexp_replace(md5(n::text) || left(md5((-n)::text), 2 * (n % 15)), '(..)', '\1', 'g'), 'hex'), 'SQL_ASCII') AS v FROM generate_series(1, 20000) n
-  WHERE regexp_replace(md5(n::text) || left(md5((-n)::text), 2 * (n % 15)), '(..)', '\1 ', 'g') !~ '(^| )00 ';
+CREATE TABLE rows AS SELECT n AS id, convert_from(decode(h, 'hex'), 'SQL_ASCII') AS v
+  FROM (SELECT n, md5(n::text) || left(md5((-n)::text), 2 * (n % 15)) AS h FROM generate_series(1, 6000) n) s
+  WHERE h !~ '^(..)*00';
 CREATE INDEX i ON rows USING fpbtree (v);
 SQL
 	is($node->safe_psql('bytes', q{SELECT count(*) FROM fpbtree_check('i', true)}), 0, 'texts of any bytes: sound');
 	my $list = q{SELECT count(*), md5(string_agg(id::text, ',')) FROM (SELECT id FROM rows ORDER BY v, id) s};
 	my $sorted = $node->safe_psql('bytes', "SET enable_indexscan = off; SET enable_indexonlyscan = off; $list");
 	is($node->safe_psql('bytes', "SET enable_seqscan = off; SET enable_sort = on; $list"), $sorted, 'texts of any bytes: in order');
-	like($sorted, qr/^1\d{4}\|/, 'many of them');
+	like($sorted, qr{^5\d{3}\|}, 'many of them');
 }
 $node->stop;
 done_testing();
