@@ -10,7 +10,7 @@ use FpbtreeTest;
 my $has_rules = `locale -a` =~ /^en_US\.utf-?8$/mi;
 
 my $node = PostgreSQL::Test::Cluster->new('collations');
-$node->init;
+$node->init(extra => ['--encoding=UTF8', '--locale=C.UTF-8']);
 $node->append_conf('postgresql.conf', "autovacuum = off\nfsync = off\nmax_parallel_maintenance_workers = 0\n");
 $node->start;
 
