@@ -200,6 +200,9 @@ pub struct Opened<'e> {
     pub carried: &'e [u8],
 }
 
+/// Bytes of a hint, at most. Texts tie in as many of their collation's sort keys only if they are nearly the same.
+pub const MOST_HINT: usize = 64;
+
 /// Compares the values of opaque columns.
 pub trait CompareValues {
     /// How value `a` of `column`, of a key looked for, is ordered against the stored value `b`, in index order (DESC is
@@ -207,7 +210,7 @@ pub trait CompareValues {
     /// jumping.
     fn compare(&self, column: usize, a: &[u8], b: &[u8]) -> Ordering;
 
-    /// Fills `out` with bytes whose order, as that of `memcmp`, is hoped to be that of the values of `column`, in index
+    /// Fills `out`, of [`MOST_HINT`] bytes at most, with bytes whose order, as that of `memcmp`, is hoped to be that of the values of `column`, in index
     /// order: a *hint*. Returns how many it has, 0 if there are none for the column. Whatever it is, what is found or
     /// sorted by it is proved by [`compare`](CompareValues::compare). May leave by unwinding or jumping.
     fn hint(&self, _column: usize, _value: &[u8], _out: &mut [u8]) -> usize {
@@ -375,7 +378,7 @@ impl<'a> Stored<'a> {
 
 /// How many bytes two strings of one length have in common at their fronts.
 #[inline]
-fn front_length(a: &[u8], b: &[u8]) -> usize {
+pub fn front_length(a: &[u8], b: &[u8]) -> usize {
     let (words, rest) = a.as_chunks::<HEAD>();
     let (others, others_rest) = b.as_chunks::<HEAD>();
     for (number, (word, other)) in words.iter().zip(others).enumerate() {

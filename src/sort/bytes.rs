@@ -13,7 +13,7 @@ use super::host::{Host, List};
 use super::items::{self, Item, Records};
 use super::sorter::{MERGED, SAMPLES, Sorter, choose_places};
 use crate::format::{Block, Tid};
-use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_PARTS, OwnedKey, Stored};
+use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_HINT, MOST_PARTS, OwnedKey, Stored};
 use crate::page::{Bytes, Entry, Keys};
 use crate::paging;
 use crate::simd::prefetch;
@@ -27,8 +27,6 @@ const LINE: usize = 64;
 /// Bytes read from a file at a time: the most, and the least.
 const MOST_AHEAD: usize = 1 << 17;
 const LEAST_AHEAD: usize = 1 << 13;
-/// Bytes of a hint, at most. Texts tie in as many of their collation's sort keys only if they are nearly the same.
-const MOST_HINT: usize = 64;
 /// Bytes of the first slab and items, and of the largest slab.
 const FIRST_SLAB: usize = 1 << 18;
 const LARGEST_SLAB: usize = 1 << 26;
@@ -230,10 +228,10 @@ unsafe fn bytes_at<'r>(at: usize) -> &'r [u8] {
 /// The hint behind the record that an item leads to.
 ///
 /// # Safety
-/// As [`bytes_at`], and the record was put there with a hint.
+/// As [`bytes_at`], of a sorter's record in memory.
 #[inline]
 unsafe fn hint_at<'r>(at: usize) -> &'r [u8] {
-    // SAFETY: the caller says that a record is there, and that behind it is the length of its hint, and then that.
+    // SAFETY: the caller says that a record is there, behind which a sorter puts the length of its hint, and then that.
     unsafe {
         let length = record_of(at + bytes_at(at).len());
         core::slice::from_raw_parts(length.add(1), usize::from(*length))
@@ -265,7 +263,7 @@ impl<H> Arena<'_, H> {
 
     #[inline]
     fn hint(&self, at: usize) -> &[u8] {
-        // SAFETY: as above; where it says so, all records have hints.
+        // SAFETY: as above.
         if self.hinted { unsafe { hint_at(at) } } else { &[] }
     }
 }

@@ -152,8 +152,11 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
 
     /// Whether an entry continues a stretch of ascending ones in a leaf.
     fn ascends(&self, page: &Page<'_, K>, entry: &Entry<'_, K>) -> bool {
+        if page.level() > 0 {
+            return false;
+        }
         let before = page.rank(page.locate(K::key_of(entry, self.order)));
-        page.level() == 0 && Joined::of(*page).with(before, K::shorten(*entry)).continues_stretch()
+        Joined::of(*page).with(before, K::shorten(*entry)).continues_stretch()
     }
 
     /// Puts the root's entries into two new pages and makes it their parent, one level up. The root comes exclusively

@@ -7,6 +7,7 @@
 use core::cmp::Ordering;
 
 use fpbtree_engine::keys::ColumnType;
+use fpbtree_engine::keys::bytes::{MOST_HINT, front_length};
 use fpbtree_engine::keys::digits::{Buffer, DigitKind, DigitShape};
 use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 
@@ -161,8 +162,8 @@ impl Hints {
 
     fn put(self, text: &[u8], out: &mut [u8]) -> usize {
         let Some(keys) = self.keys else { return 0 };
-        let mut key = [0; abbreviation::LENGTH + Codec::MOST_HINT];
-        let room = self.skipped + out.len().min(Codec::MOST_HINT);
+        let mut key = [0; abbreviation::LENGTH + MOST_HINT];
+        let room = self.skipped + out.len().min(MOST_HINT);
         let length = keys.put(self.compared(text), &mut key[..room]);
         let behind = key.get(self.skipped..length).unwrap_or(&[]);
         out[..behind.len()].copy_from_slice(behind);
@@ -171,9 +172,6 @@ impl Hints {
 }
 
 impl Codec {
-    /// Bytes of a hint, at most.
-    const MOST_HINT: usize = 64;
-
     /// The codec of a key column, counted from 0, of which an index that is there has digits as `stored` says. A column
     /// that was opaque when the index was built stays so: its order has not changed, if more may be known of it now.
     ///
@@ -349,11 +347,9 @@ impl Codec {
 
     /// Fills `out` with the hint of an opaque digit's value, and returns how many bytes that has.
     pub fn hint(&self, value: &[u8], out: &mut [u8]) -> usize {
-        let mut scratch = DatumBuffer::new();
-        let (Some(hints), Some((last, room))) = (self.hints, out.split_last_mut()) else { return 0 };
-        let Some(datum) = self.datum(value, &mut scratch) else { return 0 };
-        // SAFETY: only texts have hints, and what is stored of one is neither compressed nor out of line.
-        let length = unsafe { with_content(datum, |text| hints.put(text, room)) };
+        let (Some(hints), Some(text)) = (self.hints, stored_content(value)) else { return 0 };
+        let Some((last, room)) = out.split_last_mut() else { return 0 };
+        let length = hints.put(text, room);
         if !self.shape.descending || length == 0 {
             return length;
         }
@@ -375,7 +371,10 @@ impl Codec {
     /// How many bytes two of them have in common at their fronts.
     pub fn common(&self, a: &[u8], b: &[u8]) -> usize {
         match (self.hints, stored_content(a), stored_content(b)) {
-            (Some(_), Some(a), Some(b)) => a.iter().zip(b).take_while(|(a, b)| a == b).count(),
+            (Some(_), Some(a), Some(b)) => {
+                let length = a.len().min(b.len());
+                front_length(&a[..length], &b[..length])
+            }
             _ => 0,
         }
     }
