@@ -736,21 +736,17 @@ impl PageSplits for Bytes {
             holds(0..index, cells[index] + fences[0] + separator + 4)
                 && holds(index..total, cells[total] - cells[index] + saved[index] + fences[1] + separator + 4)
         };
-        // The place with the shortest fence, of those at which both halves fit.
+        // The place with the shortest fence, of those at which both halves fit; the nearest, where several have such a
+        // one. So it is seldom asked whether they fit, which looks at all entries.
         let shortest = |reach: usize| {
-            let (from, to) = (middle.saturating_sub(reach).max(1), (middle + reach).min(total - 1));
             let mut best: Option<(usize, usize)> = None;
-            let mut previous: Option<Entry<'_, Bytes>> = None;
-            for (index, entry) in entries.iter().enumerate().skip(from - 1).take(to - from + 2) {
-                if let Some(previous) = previous.filter(|_| index >= from) {
-                    let length = Separator::between(&previous, &entry, level).length(&entry);
-                    let rank = (length, index.abs_diff(middle));
-                    let is_better = best.is_none_or(|(at, best)| rank < (best, at.abs_diff(middle)));
-                    if is_better && fits(index, length) {
+            for index in split::outward(middle, reach, total) {
+                if let Some((last, first)) = entries.around(index) {
+                    let length = Separator::between(&last, &first, level).length(&first);
+                    if best.is_none_or(|(_, shortest)| length < shortest) && fits(index, length) {
                         best = Some((index, length));
                     }
                 }
-                previous = Some(entry);
             }
             best.map(|(index, _)| index)
         };
