@@ -16,9 +16,9 @@ check() {
     fi
 }
 
-# suite NAME COMMAND...: a script that ends with verdict's line, whose numbers are added.
+# suite NAME COMMAND...: a script that ends with verdict's line, whose numbers are added. Says how long it took.
 suite() {
-    local name=$1 log status=0
+    local name=$1 log status=0 began=$SECONDS
     shift
     log=$(mktemp)
     echo "== $name"
@@ -31,6 +31,7 @@ suite() {
         failed=$((failed + 1))
         echo "FAILED: $name broke off"
     fi
+    echo "-- $name took $((SECONDS - began)) s"
     rm -f "$log"
 }
 
