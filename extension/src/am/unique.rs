@@ -231,6 +231,7 @@ unsafe fn with_values<K: Keyed, T>(
         let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
         let mut nulls = [true; pg_sys::INDEX_MAX_KEYS as usize];
         let mut tuple = Tuple::new(pg_sys::CurrentMemoryContext);
+        tuple.make_room();
         if let Some(formed) = K::index_tuple(columns, entry, &mut tuple) {
             pg_sys::index_deform_tuple(formed, (*rel).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
         }

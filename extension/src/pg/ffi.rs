@@ -245,6 +245,12 @@ unsafe extern "C-unwind" {
     pub fn lappend(list: *mut List, member: *mut core::ffi::c_void) -> *mut List;
     pub fn visibilitymap_get_status(rel: Relation, block: BlockNumber, buffer: *mut Buffer) -> u8;
     pub fn MemoryContextReset(context: pg_sys::MemoryContext);
+    pub fn MemoryContextDelete(context: pg_sys::MemoryContext);
+    pub fn MemoryContextSetParent(context: pg_sys::MemoryContext, parent: pg_sys::MemoryContext);
+    pub fn MemoryContextRegisterResetCallback(
+        context: pg_sys::MemoryContext,
+        callback: *mut pg_sys::MemoryContextCallback,
+    );
     pub fn CacheRegisterSyscacheCallback(cache: c_int, callback: pg_sys::SyscacheCallbackFunction, arg: Datum);
     pub fn SearchSysCacheList(
         cache: c_int,

@@ -2,6 +2,7 @@
 
 pub mod errors;
 pub mod ffi;
+pub mod loan;
 pub mod memory;
 pub mod options;
 pub mod per_backend;

@@ -40,23 +40,33 @@ const HAS_VARIABLE: u16 = 0x4000;
 const MOST_SIZE: usize = 0x1FF8;
 
 impl Tuple {
-    /// No column yet.
-    ///
-    /// # Safety
-    /// Not used longer than the context lives. May raise when out of memory.
-    pub unsafe fn new(context: MemoryContext) -> Tuple {
-        // SAFETY: nobody uses the tuple longer than the context lives.
-        let bytes = unsafe { room(context, FIRST_ROOM) };
-        Tuple { context, bytes, used: VALUES, columns: 0, nulls: 0 }
+    /// No column yet, and no room for any.
+    pub fn new(context: MemoryContext) -> Tuple {
+        Tuple { context, bytes: &mut [], used: VALUES, columns: 0, nulls: 0 }
     }
 
-    /// Gives the memory back.
+    /// Makes room for tuples, if there is none yet.
+    ///
+    /// # Safety
+    /// The tuple is not used longer than the context lives. May raise when out of memory.
+    pub unsafe fn make_room(&mut self) {
+        if self.bytes.is_empty() {
+            // SAFETY: nobody uses the tuple longer than the context lives.
+            self.bytes = unsafe { room(self.context, FIRST_ROOM) };
+        }
+    }
+
+    /// Gives the memory back, if there is any.
     ///
     /// # Safety
     /// The tuple is not used any more.
     pub unsafe fn end(&mut self) {
         // SAFETY: nobody uses the tuple any more.
-        unsafe { free_array(core::mem::take(&mut self.bytes)) };
+        unsafe {
+            if !self.bytes.is_empty() {
+                free_array(core::mem::take(&mut self.bytes));
+            }
+        }
     }
 
     /// Begins the next tuple.

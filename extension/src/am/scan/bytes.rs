@@ -1,5 +1,6 @@
 //! Scans of keys that are byte strings: conditions become intervals between cuts, and tuples are formed from digits.
 
+use core::cell::UnsafeCell;
 use core::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,8 +12,11 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
 
 use super::conditions::Searched;
 use super::scan_keys::{element_type, elements, first_of_row, row_members};
+use super::state::ScanState;
 use crate::pg::ffi;
-use crate::pg::memory::{self, zeroed_values};
+use crate::pg::loan::Lender;
+use crate::pg::memory::zeroed_values;
+use crate::pg::per_backend::PerBackend;
 use crate::values::bounds::{self, ColumnOrder, ContextList, interval, neighbours};
 use crate::values::codec::Codec;
 use crate::values::keys::{BytesColumns, Keyed};
@@ -25,7 +29,7 @@ pub struct BytesConditions {
     /// Whether some condition is not in the selection: no digit could say what it asks for.
     rechecks: bool,
     /// Memory for what is looked for, emptied at each rescan.
-    memory: pg_sys::MemoryContext,
+    keys: pg_sys::MemoryContext,
     tuple: Tuple,
 }
 
@@ -57,14 +61,22 @@ impl Wanted<Bytes> for BytesConditions {
 impl Searched for Bytes {
     type Conditions = BytesConditions;
 
-    unsafe fn begin(conditions: *mut BytesConditions, columns: &'static BytesColumns, context: pg_sys::MemoryContext) {
+    fn lender() -> *mut Lender<ScanState<Bytes>> {
+        static LENDER: PerBackend<UnsafeCell<Lender<ScanState<Bytes>>>> =
+            PerBackend::new(UnsafeCell::new(Lender::new()));
+        LENDER.get()
+    }
+
+    unsafe fn begin(
+        conditions: *mut BytesConditions,
+        columns: &'static BytesColumns,
+        keys: pg_sys::MemoryContext,
+        context: pg_sys::MemoryContext,
+    ) {
         let selection = BytesSelection::new(columns.shape(), Bytes::order(columns));
-        // SAFETY: `conditions` is not written yet, and the context outlives it.
-        unsafe {
-            let memory = memory::child_context(context, c"fpbtree scan keys");
-            let tuple = Tuple::new(context);
-            conditions.write(BytesConditions { columns, selection, rechecks: false, memory, tuple });
-        }
+        let tuple = Tuple::new(context);
+        // SAFETY: `conditions` is not written yet.
+        unsafe { conditions.write(BytesConditions { columns, selection, rechecks: false, keys, tuple }) };
     }
 
     unsafe fn select(conditions: &mut BytesConditions, rel: Relation, keys: &[ScanKeyData]) {
@@ -72,8 +84,8 @@ impl Searched for Bytes {
         conditions.rechecks = false;
         // SAFETY: the keys are the server's, for this index; what they make lives until the next rescan.
         unsafe {
-            ffi::MemoryContextReset(conditions.memory);
-            let before = pg_sys::MemoryContextSwitchTo(conditions.memory);
+            ffi::MemoryContextReset(conditions.keys);
+            let before = pg_sys::MemoryContextSwitchTo(conditions.keys);
             for key in keys {
                 conditions.add_key(rel, key);
             }
@@ -82,8 +94,12 @@ impl Searched for Bytes {
         conditions.keep_to_room();
     }
 
-    fn want_tuples(conditions: &mut BytesConditions, wanted: bool) {
+    unsafe fn want_tuples(conditions: &mut BytesConditions, wanted: bool) {
         conditions.selection.set_wants_keys(wanted);
+        if wanted {
+            // SAFETY: no frame here owns a destructor.
+            unsafe { conditions.tuple.make_room() };
+        }
     }
 
     #[inline(always)]
@@ -113,11 +129,8 @@ impl Searched for Bytes {
     }
 
     unsafe fn end(conditions: &mut BytesConditions) {
-        // SAFETY: nothing uses the memory any more.
-        unsafe {
-            pg_sys::MemoryContextDelete(conditions.memory);
-            conditions.tuple.end();
-        }
+        // SAFETY: nothing uses the tuple any more.
+        unsafe { conditions.tuple.end() };
     }
 }
 

@@ -4,6 +4,8 @@ use fpbtree_engine::format::Tid;
 use fpbtree_engine::scan::{Matches, Wanted};
 use pgrx::pg_sys::{self, Relation, ScanKeyData};
 
+use super::state::ScanState;
+use crate::pg::loan::Lender;
 use crate::pg::memory::Zeroed;
 use crate::values::keys::Keyed;
 
@@ -15,11 +17,19 @@ pub(super) trait Searched: Keyed {
     /// What is looked for. It lives in the scan's state, which does not move, and owns no destructor.
     type Conditions: Wanted<Self>;
 
+    /// Who lends memory for the states of scans.
+    fn lender() -> *mut Lender<ScanState<Self>>;
+
     /// Begins, with `conditions` not written yet and `columns` in the state for good.
     ///
     /// # Safety
-    /// What is allocated lives in `context`. May raise.
-    unsafe fn begin(conditions: *mut Self::Conditions, columns: &'static Self::Columns, context: pg_sys::MemoryContext);
+    /// `keys` is memory for what is looked for, and tuples live in `context`. May raise.
+    unsafe fn begin(
+        conditions: *mut Self::Conditions,
+        columns: &'static Self::Columns,
+        keys: pg_sys::MemoryContext,
+        context: pg_sys::MemoryContext,
+    );
 
     /// Reads the scan keys.
     ///
@@ -28,7 +38,10 @@ pub(super) trait Searched: Keyed {
     unsafe fn select(conditions: &mut Self::Conditions, rel: Relation, keys: &[ScanKeyData]);
 
     /// Says whether index tuples will be asked for.
-    fn want_tuples(conditions: &mut Self::Conditions, wanted: bool);
+    ///
+    /// # Safety
+    /// May raise when out of memory.
+    unsafe fn want_tuples(conditions: &mut Self::Conditions, wanted: bool);
 
     /// Whether the executor has to look at a match's conditions again.
     fn rechecks(conditions: &Self::Conditions) -> bool;

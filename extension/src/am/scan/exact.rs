@@ -1,5 +1,7 @@
 //! Scans of exact lanes: conditions become intervals of fields, and tuples are formed from lanes.
 
+use core::cell::UnsafeCell;
+
 use fpbtree_engine::format::{Key, Lane, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
@@ -7,7 +9,11 @@ use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
 use super::conditions::Searched;
 use super::scan_keys::{element_type, elements, first_of_row, row_members, with_equality};
-use crate::pg::memory::{self, zeroed_values};
+use super::state::ScanState;
+use crate::pg::ffi;
+use crate::pg::loan::Lender;
+use crate::pg::memory::zeroed_values;
+use crate::pg::per_backend::PerBackend;
 use crate::values::bounds::{self, ColumnOrder, ContextList, Neighbours, interval, neighbours};
 use crate::values::keys::Keyed;
 use crate::values::tuple::{Plain, Tuple};
@@ -18,10 +24,8 @@ pub struct ExactConditions {
     selection: Selection<'static>,
     /// Whether some condition says more than the selection.
     rechecks: bool,
-    /// Where the scan's memory is.
-    context: pg_sys::MemoryContext,
-    /// Memory for arrays and lists looked for, emptied at each rescan; null until one comes.
-    arrays: pg_sys::MemoryContext,
+    /// Memory for arrays and lists looked for, emptied at each rescan.
+    keys: pg_sys::MemoryContext,
     plain: Option<Plain>,
     tuple: Tuple,
 }
@@ -51,25 +55,21 @@ macro_rules! searched {
         impl Searched for $lane {
             type Conditions = ExactConditions;
 
+            fn lender() -> *mut Lender<ScanState<$lane>> {
+                static LENDER: PerBackend<UnsafeCell<Lender<ScanState<$lane>>>> =
+                    PerBackend::new(UnsafeCell::new(Lender::new()));
+                LENDER.get()
+            }
+
             unsafe fn begin(
                 conditions: *mut ExactConditions,
                 shape: &'static KeyShape,
+                keys: pg_sys::MemoryContext,
                 context: pg_sys::MemoryContext,
             ) {
-                let (selection, plain) = (Selection::new(shape), Plain::of(shape));
-                // SAFETY: `conditions` is not written yet, and the context outlives it.
-                unsafe {
-                    let tuple = Tuple::new(context);
-                    conditions.write(ExactConditions {
-                        shape,
-                        selection,
-                        rechecks: false,
-                        context,
-                        arrays: core::ptr::null_mut(),
-                        plain,
-                        tuple,
-                    });
-                }
+                let (selection, plain, tuple) = (Selection::new(shape), Plain::of(shape), Tuple::new(context));
+                // SAFETY: `conditions` is not written yet.
+                unsafe { conditions.write(ExactConditions { shape, selection, rechecks: false, keys, plain, tuple }) };
             }
 
             unsafe fn select(conditions: &mut ExactConditions, rel: Relation, keys: &[ScanKeyData]) {
@@ -77,16 +77,19 @@ macro_rules! searched {
                 conditions.rechecks = false;
                 // SAFETY: the keys are the server's, for this index.
                 unsafe {
-                    if !conditions.arrays.is_null() {
-                        pg_sys::MemoryContextReset(conditions.arrays);
-                    }
+                    ffi::MemoryContextReset(conditions.keys);
                     for key in keys {
                         conditions.add_key(rel, key);
                     }
                 }
             }
 
-            fn want_tuples(_conditions: &mut ExactConditions, _wanted: bool) {}
+            unsafe fn want_tuples(conditions: &mut ExactConditions, wanted: bool) {
+                if wanted {
+                    // SAFETY: no frame here owns a destructor.
+                    unsafe { conditions.tuple.make_room() };
+                }
+            }
 
             #[inline(always)]
             fn rechecks(conditions: &ExactConditions) -> bool {
@@ -128,9 +131,6 @@ macro_rules! searched {
             unsafe fn end(conditions: &mut ExactConditions) {
                 // SAFETY: nothing uses the memory any more.
                 unsafe {
-                    if !conditions.arrays.is_null() {
-                        pg_sys::MemoryContextDelete(conditions.arrays);
-                    }
                     conditions.tuple.end();
                 }
             }
@@ -167,7 +167,7 @@ impl ExactConditions {
                 return self.add_array(order, c, key);
             }
             if bounds::is_local(order, key.sk_subtype) {
-                let before = self.enter_arrays();
+                let before = pg_sys::MemoryContextSwitchTo(self.keys);
                 self.add_moments(order, c, key.sk_strategy, [key.sk_argument]);
                 pg_sys::MemoryContextSwitchTo(before);
                 return;
@@ -231,17 +231,6 @@ impl ExactConditions {
         }
     }
 
-    /// Makes the arrays' memory the current context; returns the one before.
-    unsafe fn enter_arrays(&mut self) -> pg_sys::MemoryContext {
-        // SAFETY: the scan's context outlives it.
-        unsafe {
-            if self.arrays.is_null() {
-                self.arrays = memory::child_context(self.context, c"fpbtree array keys");
-            }
-            pg_sys::MemoryContextSwitchTo(self.arrays)
-        }
-    }
-
     /// Wants a column of local times to compare with any of these moments as the strategy says.
     unsafe fn add_moments(
         &mut self,
@@ -250,7 +239,7 @@ impl ExactConditions {
         strategy: u16,
         moments: impl IntoIterator<Item = Datum>,
     ) {
-        // SAFETY: the moments are timestamptz; the arrays' memory is current.
+        // SAFETY: the moments are timestamptz; the scan keys' memory is current.
         unsafe {
             let mut ranges = ContextList::new();
             for moment in moments {
@@ -266,7 +255,7 @@ impl ExactConditions {
     unsafe fn add_array(&mut self, order: ColumnOrder, c: usize, key: &ScanKeyData) {
         // SAFETY: the key's argument is an array; what is allocated lives until the next rescan.
         unsafe {
-            let before = self.enter_arrays();
+            let before = pg_sys::MemoryContextSwitchTo(self.keys);
             let (values, nulls) = elements(key.sk_argument);
             let element = element_type(key.sk_argument);
             let subtype = if key.sk_subtype == pg_sys::InvalidOid { element } else { key.sk_subtype };

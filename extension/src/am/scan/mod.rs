@@ -10,6 +10,7 @@ use pgrx::pg_sys::{self, IndexScanDesc, Relation, ScanDirection, ScanKey, TIDBit
 
 use self::conditions::Searched;
 use self::state::ScanState;
+use crate::pg::loan::Loan;
 use crate::pg::{ffi, memory};
 use crate::storage::index::Index;
 #[cfg(feature = "pg18")]
@@ -100,8 +101,8 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
             K::end(&mut state.conditions);
             memory::free(state.mark.copy);
             memory::free(state.ahead);
+            Loan::give_back(state.loan);
         });
-        memory::free((*scan).opaque);
     }
 }
 

@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
 
 use super::ahead::Ahead;
 use super::conditions::Searched;
-use crate::pg::memory::allocate;
+use crate::pg::loan::{Lender, Loan};
 use crate::pg::relation::INVALID_BUFFER;
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
@@ -16,14 +16,16 @@ use crate::storage::index::Index;
 /// How many matches ahead of the one that is returned a row's page is looked up.
 pub(super) const PAGE_AHEAD: usize = 8;
 
-/// A scan's own state, in the memory context it was begun in (I11). No destructor.
+/// A scan's own state, lent until the scan ends or the memory context goes that it was begun in (I11). No destructor.
 #[repr(C)]
 pub(super) struct ScanState<K: Searched> {
     /// First, so that a state can be told by it.
     pub kind: LaneKind,
     /// Blocks the table is known to have; it only grows while the scan goes on.
     pub heap_blocks: Block,
-    /// Where the state and what belongs to it lives.
+    /// The state's own memory.
+    pub loan: *mut Loan<ScanState<K>>,
+    /// The context that the scan was begun in, for what belongs to it.
     pub context: pg_sys::MemoryContext,
     pub index: Index,
     pub columns: K::Columns,
@@ -124,16 +126,18 @@ pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
     // SAFETY: every field is written, but for places whose number says that there are none.
     unsafe {
         let (context, rel) = (pg_sys::CurrentMemoryContext, (*scan).indexRelation);
-        let state = allocate::<ScanState<K>>(context, 1, false);
+        let loan = Lender::lend(K::lender(), context);
+        let state = Loan::value(loan);
         (&raw mut (*state).kind).write(index.kind);
         (&raw mut (*state).heap_blocks).write(0);
+        (&raw mut (*state).loan).write(loan);
         (&raw mut (*state).context).write(context);
         (&raw mut (*state).index).write(index);
         (&raw mut (*state).columns).write(Index::columns::<K>(rel));
         (&raw mut (*state).store).write(PgStore::new(rel, core::ptr::null_mut()));
         // The state does not move, and its columns do not change.
         let columns: &'static K::Columns = &(*state).columns;
-        K::begin(&raw mut (*state).conditions, columns, context);
+        K::begin(&raw mut (*state).conditions, columns, (*loan).small, context);
         Cursor::init(&raw mut (*state).cursor);
         (&raw mut (*state).misses).write(0);
         (&raw mut (*state).has_read).write(false);
