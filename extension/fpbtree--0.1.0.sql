@@ -266,6 +266,19 @@ COMMENT ON FUNCTION fpbtree_stat_prefetch(pg_catalog.regclass) IS
     'pages of index and table that this session''s scans of an fpbtree index have asked for ahead, '
     'for those who may SELECT from its table';
 
+CREATE FUNCTION fpbtree_stat_compare(index pg_catalog.regclass)
+RETURNS TABLE (
+    calls pg_catalog.int8,
+    guesses pg_catalog.int8,
+    wrong_guesses pg_catalog.int8
+)
+LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'fpbtree_stat_compare_wrapper';
+
+COMMENT ON FUNCTION fpbtree_stat_compare(pg_catalog.regclass) IS
+    'calls of comparison functions by this session''s use of an fpbtree index, and places in pages that it has '
+    'guessed instead, for those who may SELECT from its table';
+
 CREATE FUNCTION fpbtree_stat_hot(index pg_catalog.regclass)
 RETURNS TABLE (
     hits pg_catalog.int8,

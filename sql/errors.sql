@@ -16,11 +16,11 @@ CREATE SEQUENCE a_sequence;
 -- Each function on each kind of thing: the SQLSTATE, and whether the message names what is wrong.
 SELECT target, f AS function, left(o, 5) AS state, o ~ target AS named
   FROM unnest('{t,t_btree,p,p_idx,a_view,a_sequence,no_such_index}'::text[]) WITH ORDINALITY u(target, n),
-       unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f,
+       unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_compare,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f,
        LATERAL harness.outcome(format('SELECT * FROM %s(%L)', f, target)) o
  ORDER BY n, f;
 SELECT f AS function, harness.outcome(format('SELECT * FROM %s(4294967294)', f)) !~ '^(ok|XX)' AS specific
-  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
+  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_compare,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
 -- NULL gives nothing; a partition's own index is as good as any.
 SELECT count(*) FROM fpbtree_check(NULL);
 SELECT count(*) FROM fpbtree_check('t_idx', NULL);
@@ -34,26 +34,26 @@ SELECT entries, dead_entries, leaf_pages, inner_pages, deleted_pages FROM fpbtre
 -- Privileges.
 CREATE ROLE regress_fpbtree_nobody;
 SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''t_idx'')', f)), 5) AS before
-  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
+  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_compare,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
 GRANT USAGE ON SCHEMA harness TO regress_fpbtree_nobody;
 GRANT USAGE ON SCHEMA public TO regress_fpbtree_nobody;
 SET ROLE regress_fpbtree_nobody;
 SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''t_idx'')', f)), 5) AS state
-  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
+  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_compare,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
 RESET ROLE;
 ALTER TABLE t OWNER TO regress_fpbtree_nobody;
 GRANT EXECUTE ON FUNCTION fpbtree_check, fpbtree_stats TO regress_fpbtree_nobody;
 SET ROLE regress_fpbtree_nobody;
 SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''t_idx'')', f)), 5) AS owner
-  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
+  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_compare,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
 SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''p_1_v_idx'')', f)), 5) AS other
-  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
+  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_compare,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
 -- Whoever may read the table may ask about its index, but not check it.
 RESET ROLE;
 GRANT SELECT ON p_1 TO regress_fpbtree_nobody;
 SET ROLE regress_fpbtree_nobody;
 SELECT f AS function, left(harness.outcome(format('SELECT * FROM %s(''p_1_v_idx'')', f)), 5) AS reader
-  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
+  FROM unnest('{fpbtree_check,fpbtree_stats,fpbtree_stat_compare,fpbtree_stat_prefetch,fpbtree_stat_hot,fpbtree_stat_hot_reset}'::text[]) f;
 -- What fpbtree_adopt() is made of is not for everybody.
 SELECT left(harness.outcome(format('SELECT %s(%s)', f, oid)), 5) AS state, f AS function
   FROM unnest('{fpbtree_missing_members,fpbtree_mirror}'::text[]) f, pg_opfamily WHERE opfname = 'integer_ops' AND opfmethod = 403;

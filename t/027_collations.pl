@@ -102,6 +102,24 @@ SKIP:
 	my (undef, undef, $err) = $node->psql('postgres', 'CREATE UNIQUE INDEX u ON rows USING fpbtree (v)');
 	like($err, qr/could not create unique index "u"/, 'duplicates are noticed');
 
+	# Lookups call the function to prove guesses, and little else.
+	$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE names AS SELECT n AS id, (initcap(translate(left(md5((n / 7)::text), 7), '0123456789', 'aeioulnrst')) || ' '
+  || initcap(translate(left(md5(n::text), 9), '0123456789', 'aeioulnrst'))) COLLATE ruled AS v FROM generate_series(1, 1000000) n;
+CREATE INDEX names_v ON names USING fpbtree (v);
+VACUUM ANALYZE names;
+SQL
+	my ($found, $counts) = split /\n/, $node->safe_psql('postgres', <<'SQL');
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0;
+SELECT count(*) >= 10000 FROM (SELECT v FROM names WHERE id % 100 = 0 OFFSET 0) s, LATERAL (SELECT id FROM names n WHERE n.v = s.v OFFSET 0) l;
+SELECT calls || ' ' || guesses || ' ' || wrong_guesses FROM fpbtree_stat_compare('names_v');
+SQL
+	is($found, 't', 'names are found');
+	my ($calls, $guesses, $wrong) = split / /, $counts;
+	cmp_ok($calls, '<=', 4 * 10000, "four calls a lookup or fewer ($guesses guesses)");
+	cmp_ok($guesses, '>=', 10000, 'pages are searched by guesses');
+	cmp_ok(100 * $wrong, '<', $guesses, 'which are hardly ever wrong');
+
 	# A database's own collation, of an encoding that says nothing: any bytes are a text.
 	$node->safe_psql('postgres', q{CREATE DATABASE bytes ENCODING 'SQL_ASCII' LC_COLLATE 'en_US.utf8' LC_CTYPE 'en_US.utf8' TEMPLATE template0});
 	$node->safe_psql('bytes', <<'SQL');

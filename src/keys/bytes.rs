@@ -227,6 +227,9 @@ pub trait CompareValues {
     fn common(&self, _column: usize, _a: &[u8], _b: &[u8]) -> usize {
         0
     }
+
+    /// Hears of a place in a page that was guessed by brief hints, and whether it was right.
+    fn note_guess(&self, _is_proved: bool) {}
 }
 
 /// How keys with opaque columns are compared.

@@ -582,6 +582,13 @@ impl PageKeys for Bytes {
         (hint != 0 && (hidden == 0 || order.common(key.value, low) >= hidden)).then_some(BytesGuess { hint, hidden })
     }
 
+    #[inline]
+    fn note_guess(key: BytesKey<'_>, is_proved: bool) {
+        if let Some(order) = key.order {
+            order.columns.note_guess(is_proved);
+        }
+    }
+
     fn guess_head(key: BytesKey<'_>, guess: BytesGuess, node: &Node<'_, Bytes>, head: usize) -> Ordering {
         let page = &node.page;
         let parts = cell(page.bytes, page.layout, node.cell_of(head));

@@ -227,7 +227,12 @@ impl<'a, K: KeySpace> Page<'a, K> {
         };
         let guess = K::guess(key, self);
         let place = self.search(lane, key, guess);
-        if guess.is_none() || self.is_place(place, lane, key) { place } else { self.search(lane, key, None) }
+        if guess.is_none() {
+            return place;
+        }
+        let is_proved = self.is_place(place, lane, key);
+        K::note_guess(key, is_proved);
+        if is_proved { place } else { self.search(lane, key, None) }
     }
 
     /// Whether a place is where `key` is or would go, as the entries on either side of it say, if there are such with

@@ -97,6 +97,10 @@ pub trait PageKeys: Keys {
         None
     }
 
+    /// Notes whether a place that was guessed was right.
+    #[inline(always)]
+    fn note_guess(_key: Self::Key<'_>, _is_proved: bool) {}
+
     /// What [`compare_head`](PageKeys::compare_head) is guessed to say.
     fn guess_head(key: Self::Key<'_>, guess: Self::Guess, node: &Node<'_, Self>, head: usize) -> Ordering;
 

@@ -20,6 +20,7 @@ use crate::pg::{errors, ffi};
 use crate::values::codec::{Codec, DatumBuffer, Payload};
 use crate::values::column;
 use crate::values::compare_cache::CompareCache;
+use crate::values::compare_counts::CompareCounts;
 use crate::values::tuple::Tuple;
 
 /// A key space whose entries are made of rows.
@@ -274,6 +275,8 @@ pub struct BytesColumns {
     /// Whether an opaque column is an expression.
     computes: bool,
     cache: CompareCache,
+    /// What is asked of the functions, if there are any.
+    counts: Option<&'static CompareCounts>,
 }
 
 impl BytesColumns {
@@ -302,7 +305,9 @@ impl BytesColumns {
             let digits = codecs.map(|codec| codec.shape);
             let shape = BytesShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
             let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
-            BytesColumns { shape, codecs, keys, payloads, all, functions, computes, cache: CompareCache::new() }
+            let counts = is_opaque.then(|| CompareCounts::of_session((*rel).rd_id));
+            let cache = CompareCache::new();
+            BytesColumns { shape, codecs, keys, payloads, all, functions, computes, cache, counts }
         }
     }
 
@@ -341,6 +346,13 @@ impl CompareValues for BytesColumns {
     fn common(&self, column: usize, a: &[u8], b: &[u8]) -> usize {
         self.codecs[column].common(a, b)
     }
+
+    #[inline]
+    fn note_guess(&self, is_proved: bool) {
+        if let Some(counts) = self.counts {
+            counts.add_guess(is_proved);
+        }
+    }
 }
 
 impl BytesColumns {
@@ -351,6 +363,9 @@ impl BytesColumns {
         let (Some(a), Some(b)) = (codec.datum(a, &mut first), codec.datum(b, &mut second)) else {
             return Ordering::Less;
         };
+        if let Some(counts) = self.counts {
+            counts.add_call();
+        }
         // SAFETY: the operator class's function, and two values of its type.
         unsafe { codec.compare(self.functions[column], a, b) }
     }

@@ -14,10 +14,12 @@ use crate::storage::hot_keys;
 use crate::storage::index::Index;
 use crate::storage::prefetch::PrefetchCounts;
 use crate::storage::tree::tree;
+use crate::values::compare_counts::CompareCounts;
 use crate::values::keys::with_keys;
 
 version_1!(pg_finfo_fpbtree_stats_wrapper);
 version_1!(pg_finfo_fpbtree_stat_prefetch_wrapper);
+version_1!(pg_finfo_fpbtree_stat_compare_wrapper);
 version_1!(pg_finfo_fpbtree_stat_hot_wrapper);
 version_1!(pg_finfo_fpbtree_stat_hot_reset_wrapper);
 
@@ -59,6 +61,23 @@ pub unsafe extern "C-unwind" fn fpbtree_stat_prefetch_wrapper(call: FunctionCall
         OpenedIndex::new(index, pg_sys::AccessShareLock, Privilege::Read).close();
         let counts = PrefetchCounts::of_session(index);
         rows.add([counts.requested, counts.cached, counts.used, counts.wasted].map(|n| Datum::from(n as i64)));
+        Datum::from(0)
+    }
+}
+
+/// `fpbtree_stat_compare(index)`: one row on what this session has asked of the comparison functions of an index.
+///
+/// # Safety
+/// Called by the server.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn fpbtree_stat_compare_wrapper(call: FunctionCallInfo) -> Datum {
+    // SAFETY: called by the server, as the install script declares.
+    unsafe {
+        let index = Oid::from(argument(call, 0).value() as u32);
+        let rows = ResultRows::new(call);
+        OpenedIndex::new(index, pg_sys::AccessShareLock, Privilege::Read).close();
+        rows.add(CompareCounts::of_session(index).all().map(|n| Datum::from(n as i64)));
         Datum::from(0)
     }
 }
