@@ -107,11 +107,12 @@ impl<T> Loan<T> {
         let loan: *mut Self = loan.cast();
         // SAFETY: nobody uses the memory any more, and nobody else the lender at the moment.
         unsafe {
+            // What is in there may end other loans.
+            ffi::MemoryContextReset((*loan).small);
             let lender = &mut *(*loan).lender;
             if lender.count == MOST_SPARE {
                 return ffi::MemoryContextDelete((*loan).own);
             }
-            ffi::MemoryContextReset((*loan).small);
             lender.spare[lender.count] = loan;
             lender.count += 1;
         }
