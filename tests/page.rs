@@ -8,7 +8,7 @@ use common::{bytes, *};
 use fpbtree_engine::format::{
     Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid,
 };
-use fpbtree_engine::keys::bytes::{OwnedKey, Stored};
+use fpbtree_engine::keys::bytes::{BytesKey, CompareValues, OwnedKey, Stored};
 use fpbtree_engine::log::{BlockEdits, Cell, Change, Decoded, Edit, Horizon, Ranges};
 use fpbtree_engine::page::{
     Arrangement, Bytes, Entry, Joined, KeySpace, Keys, Links, Page, PageSplits, Plan, Thrift, mask,
@@ -584,8 +584,26 @@ impl BytesSheet {
             place = page.next(place);
             kept.step();
             assert_eq!(page.lower_bound(kept.key(self.taste.order())), place);
+            self.check_remembered(&page, kept.key(self.taste.order()), &Entry { tid: kept.tid(), ..row.entry() });
         }
         assert_eq!(place, page.end());
+    }
+
+    /// A place that is remembered leads an entry from outside nowhere else: neither that of a neighbour nor one at the
+    /// other side of the border between two nodes.
+    fn check_remembered(&self, page: &Page<'_, Bytes>, key: BytesKey<'_>, entry: &Entry<'_, Bytes>) {
+        let plan_with = |place: Position| {
+            self.taste.columns.note_place(key.value, 0, place);
+            page.plan(key, entry, Thrift::Usual)
+        };
+        if key.order.is_some() {
+            let place = page.lower_bound(key);
+            let plan = plan_with(Position { node: u8::MAX, slot: 0 });
+            let before = place.node.saturating_sub(1);
+            for lie in [place, Position { node: before, slot: page.node(before.into()).len() as u8 }] {
+                assert_eq!(plan_with(lie), plan);
+            }
+        }
     }
 }
 

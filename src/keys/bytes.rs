@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 
 use super::digits::{DigitKind, DigitShape};
 use super::lanes::KeyShape;
-use crate::format::{PAGE_SIZE, Tid};
+use crate::format::{PAGE_SIZE, Position, Tid};
 
 /// Bytes of a lane that is a prefix.
 pub const HEAD: usize = 8;
@@ -230,6 +230,15 @@ pub trait CompareValues {
 
     /// Hears of a place in a page that was guessed by brief hints, and whether it was right.
     fn note_guess(&self, _is_proved: bool) {}
+
+    /// Where in the page at an address a place with this value part was found last, if that is remembered. It may be
+    /// another page by now, and another place.
+    fn remembered(&self, _value: &[u8], _page: usize) -> Option<Position> {
+        None
+    }
+
+    /// Hears where it was found.
+    fn note_place(&self, _value: &[u8], _page: usize, _place: Position) {}
 }
 
 /// How keys with opaque columns are compared.

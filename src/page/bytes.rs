@@ -589,6 +589,24 @@ impl PageKeys for Bytes {
         }
     }
 
+    #[inline]
+    fn is_guessed(key: BytesKey<'_>) -> bool {
+        key.order.is_some_and(|order| order.brief_hint(key.value, 0) != 0)
+    }
+
+    #[inline]
+    fn remembered(key: BytesKey<'_>, page: &Page<'_, Bytes>) -> Option<Position> {
+        let order = key.order.filter(|_| !key.value.is_empty())?;
+        order.columns.remembered(key.value, page.bytes.as_ptr().addr())
+    }
+
+    #[inline]
+    fn note_place(key: BytesKey<'_>, page: &Page<'_, Bytes>, place: Position) {
+        if let Some(order) = key.order.filter(|_| !key.value.is_empty()) {
+            order.columns.note_place(key.value, page.bytes.as_ptr().addr(), place);
+        }
+    }
+
     fn guess_head(key: BytesKey<'_>, guess: BytesGuess, node: &Node<'_, Bytes>, head: usize) -> Ordering {
         let page = &node.page;
         let parts = cell(page.bytes, page.layout, node.cell_of(head));

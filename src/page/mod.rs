@@ -225,6 +225,20 @@ impl<'a, K: KeySpace> Page<'a, K> {
             Err(Ordering::Less) => return Position { node: 0, slot: 0 },
             Err(_) => return Position { node: nodes as u8 - 1, slot: self.count(nodes - 1) as u8 },
         };
+        if let Some(place) = K::remembered(key, self)
+            && self.is_within_node(place)
+            && self.is_place(place, lane, key)
+        {
+            return place;
+        }
+        let place = self.find(lane, key);
+        K::note_place(key, self, place);
+        place
+    }
+
+    /// [Locates](Page::locate) a key that has this lane in the page, of which nothing is remembered.
+    #[inline]
+    fn find(&self, lane: K::Lane, key: K::Key<'_>) -> Position {
         let guess = K::guess(key, self);
         let place = self.search(lane, key, guess);
         if guess.is_none() {
@@ -235,17 +249,28 @@ impl<'a, K: KeySpace> Page<'a, K> {
         if is_proved { place } else { self.search(lane, key, None) }
     }
 
-    /// Whether a place is where `key` is or would go, as the entries on either side of it say, if there are such with
-    /// its lane.
+    /// Whether a place has entries of its node on both sides. If these are around a key, it is in no other node: between
+    /// nodes it would take their separators to tell which of them a key goes to.
+    fn is_within_node(&self, place: Position) -> bool {
+        let (node, slot) = (place.node as usize, place.slot as usize);
+        node < self.nodes() && slot > 0 && slot < self.count(node)
+    }
+
+    /// Whether a leaf's entries on both sides of a key's place show that it is between the fences, which are not asked.
+    pub(crate) fn encloses(&self, key: K::Key<'_>) -> bool {
+        if K::lane_in(key, self).is_err() {
+            return false;
+        }
+        let place = self.lower_bound(key);
+        (place.node as usize) < self.nodes() && self.previous(place).is_some()
+    }
+
+    /// Whether a place is where `key` is or would go, as the entries on either side of it say, if there are such.
     fn is_place(&self, place: Position, lane: K::Lane, key: K::Key<'_>) -> bool {
-        let compare = |at: Position| {
-            let (node, slot) = (self.node(at.node as usize), at.slot as usize);
-            let head = node.head_of(slot);
-            (node.lane_of(head) == lane).then(|| node.compare_tied(slot, head, key, None))
-        };
+        let compare = |at: Position| self.node(at.node as usize).compare_in(at.slot as usize, lane, key, None);
         let behind = self.settle(place);
-        let is_behind = behind.node as usize == self.nodes() || compare(behind).is_none_or(Ordering::is_le);
-        is_behind && self.previous(place).is_none_or(|before| compare(before).is_none_or(Ordering::is_gt))
+        let is_behind = behind.node as usize == self.nodes() || compare(behind).is_le();
+        is_behind && self.previous(place).is_none_or(|before| compare(before).is_gt())
     }
 
     /// [Locates](Page::locate) a key that has this lane in the page, guessing, if there is something to guess by.

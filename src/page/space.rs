@@ -101,6 +101,22 @@ pub trait PageKeys: Keys {
     #[inline(always)]
     fn note_guess(_key: Self::Key<'_>, _is_proved: bool) {}
 
+    /// Whether comparing with a fence is costly, and a place in a page is guessed.
+    #[inline(always)]
+    fn is_guessed(_key: Self::Key<'_>) -> bool {
+        false
+    }
+
+    /// Where in a page a place was found last, if that is remembered because it was costly. It has to be proved.
+    #[inline(always)]
+    fn remembered(_key: Self::Key<'_>, _page: &Page<'_, Self>) -> Option<Position> {
+        None
+    }
+
+    /// Notes where in a page a place was found.
+    #[inline(always)]
+    fn note_place(_key: Self::Key<'_>, _page: &Page<'_, Self>, _place: Position) {}
+
     /// What [`compare_head`](PageKeys::compare_head) is guessed to say.
     fn guess_head(key: Self::Key<'_>, guess: Self::Guess, node: &Node<'_, Self>, head: usize) -> Ordering;
 

@@ -320,6 +320,8 @@ impl<K: Scannable> Cursor<K> {
                 // Often one entry matches, or a few; then the page's end is not looked at.
                 let next = if direction == Direction::Forward { page.soon_after(from, far) } else { None };
                 let goes_on = next.is_none() && leaves(far_end);
+                // Whoever came here by the entries alone has not asked the fences yet.
+                sound &= !(goes_on && K::is_guessed(near) && leaves(range.near_end(direction)));
                 let to = match next {
                     Some(to) => to,
                     None if goes_on => edge,

@@ -88,7 +88,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             let page = self.page(&target)?;
             let level = page.level();
             debug_assert!(
-                !page.is_below(key) && (!page.is_beyond(key) || !is_link(page.right())),
+                Seek::At(key).is_enclosed(&page)
+                    || !page.is_below(key) && (!page.is_beyond(key) || !is_link(page.right())),
                 "another page's key"
             );
             debug_assert!(!page.is_incomplete() && !page.is_deleted(), "a page to be finished first");

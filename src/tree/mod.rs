@@ -2,7 +2,8 @@
 //!
 //! Content locks are taken left to right on a level, then upwards; nothing waits for a lower level's lock while it
 //! holds a higher one's. Whoever arrives at a page checks, under its lock, that it is live, on the level looked for and
-//! has the key between its fences (I5): then it is the right page, however it was reached.
+//! has the key between its fences (I5), or a leaf between two of its entries: then it is the right page, however it was
+//! reached.
 
 pub mod check;
 mod dead_tids;
@@ -101,6 +102,14 @@ impl<K: KeySpace> Seek<'_, K> {
             (_, true) => Arrival::Right(page.right()),
             _ => Arrival::Here,
         }
+    }
+
+    /// Whether a leaf is the one looked for, as its entries show, where they are to be asked anyway and every question
+    /// is costly. If not, its fences say more.
+    #[inline]
+    fn is_enclosed(self, page: &Page<'_, K>) -> bool {
+        let (Seek::At(key) | Seek::Before(key)) = self;
+        K::is_guessed(key) && !page.is_deleted() && page.level() == 0 && page.encloses(key)
     }
 
     /// The mark by which the page looked for may be known.
@@ -259,7 +268,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     where
         't: 'p,
     {
-        self.page(locked).ok().filter(|page| matches!(seek.arrival(page, 0), Arrival::Here))
+        let page = self.page(locked).ok()?;
+        (seek.is_enclosed(&page) || matches!(seek.arrival(&page, 0), Arrival::Here)).then_some(page)
     }
 
     /// The leaf looked for by descent, pinned and locked, noting where it is. What was seen before was not it. That its

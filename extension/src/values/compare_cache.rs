@@ -1,9 +1,11 @@
-//! What a comparison function said last. On the way down a tree the same question is asked again and again: a page's
-//! fences are images of the separators that led to it, and a search comes back to the entries it stopped between.
+//! What a comparison function said last, and where that led. On the way down a tree the same question is asked again and
+//! again: a page's fences are images of the separators that led to it, and a search comes back to the entries it stopped
+//! between, and to their page.
 
 use core::cell::RefCell;
 use core::cmp::Ordering;
 
+use fpbtree_engine::format::Position;
 use fpbtree_engine::keys::digits::Buffer;
 
 /// Longest value remembered: copying and finding it must cost less than the function.
@@ -62,6 +64,40 @@ impl CompareCache {
     }
 }
 
+/// Where a value was found last.
+#[derive(Clone)]
+pub struct PlaceCache(RefCell<LastPlace>);
+
+#[derive(Clone)]
+struct LastPlace {
+    value: Buffer<MOST>,
+    /// The page's address, 0 for none.
+    page: usize,
+    place: Position,
+}
+
+impl PlaceCache {
+    /// Nowhere yet.
+    pub const fn new() -> PlaceCache {
+        PlaceCache(RefCell::new(LastPlace { value: Buffer::new(), page: 0, place: Position::FIRST }))
+    }
+
+    /// Where the value was in the page at an address, if that was the last.
+    #[inline]
+    pub fn find(&self, value: &[u8], page: usize) -> Option<Position> {
+        let last = self.0.borrow();
+        (last.page == page && last.value.as_slice() == value).then_some(last.place)
+    }
+
+    /// Remembers a place.
+    #[inline]
+    pub fn note(&self, value: &[u8], page: usize, place: Position) {
+        if value.len() <= MOST {
+            *self.0.borrow_mut() = LastPlace { value: copy(value), page, place };
+        }
+    }
+}
+
 fn copy(bytes: &[u8]) -> Buffer<MOST> {
     let mut copy = Buffer::new();
     copy.put(bytes);
@@ -95,6 +131,20 @@ mod tests {
         cache.note(1, b"b", b"a", Ordering::Greater);
         assert_eq!(cache.find(1, b"b", b"t"), None);
         assert_eq!(cache.find(0, b"b", b"t"), None);
+    }
+
+    #[test]
+    fn the_last_place_is_remembered() {
+        let (cache, place) = (PlaceCache::new(), Position { node: 3, slot: 7 });
+        assert_eq!(cache.find(b"m", 64), None);
+        cache.note(b"m", 64, place);
+        assert_eq!(cache.find(b"m", 64), Some(place));
+        assert_eq!(cache.find(b"m", 128), None);
+        assert_eq!(cache.find(b"n", 64), None);
+        cache.note(&[b'x'; MOST + 1], 64, Position::FIRST);
+        assert_eq!(cache.find(b"m", 64), Some(place));
+        cache.note(b"n", 128, Position::FIRST);
+        assert_eq!(cache.find(b"m", 64), None);
     }
 
     #[test]

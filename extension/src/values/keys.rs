@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 
-use fpbtree_engine::format::{Lane, NO_BLOCK, Tid};
+use fpbtree_engine::format::{Lane, NO_BLOCK, Position, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::keys::bytes::{
     BytesOrder, BytesShape, CompareValues, KeyBuffer, MOST_KEY, MOST_PARTS, Opened, Stored,
@@ -19,7 +19,7 @@ use crate::pg::tid::heap_place;
 use crate::pg::{errors, ffi};
 use crate::values::codec::{Codec, DatumBuffer, Payload};
 use crate::values::column;
-use crate::values::compare_cache::CompareCache;
+use crate::values::compare_cache::{CompareCache, PlaceCache};
 use crate::values::compare_counts::CompareCounts;
 use crate::values::tuple::Tuple;
 
@@ -275,6 +275,7 @@ pub struct BytesColumns {
     /// Whether an opaque column is an expression.
     computes: bool,
     cache: CompareCache,
+    places: PlaceCache,
     /// What is asked of the functions, if there are any.
     counts: Option<&'static CompareCounts>,
 }
@@ -306,8 +307,8 @@ impl BytesColumns {
             let shape = BytesShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
             let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
             let counts = is_opaque.then(|| CompareCounts::of_session((*rel).rd_id));
-            let cache = CompareCache::new();
-            BytesColumns { shape, codecs, keys, payloads, all, functions, computes, cache, counts }
+            let (cache, places) = (CompareCache::new(), PlaceCache::new());
+            BytesColumns { shape, codecs, keys, payloads, all, functions, computes, cache, places, counts }
         }
     }
 
@@ -345,6 +346,16 @@ impl CompareValues for BytesColumns {
 
     fn common(&self, column: usize, a: &[u8], b: &[u8]) -> usize {
         self.codecs[column].common(a, b)
+    }
+
+    #[inline]
+    fn remembered(&self, value: &[u8], page: usize) -> Option<Position> {
+        self.places.find(value, page)
+    }
+
+    #[inline]
+    fn note_place(&self, value: &[u8], page: usize, place: Position) {
+        self.places.note(value, page, place);
     }
 
     #[inline]
