@@ -483,7 +483,9 @@ impl<'k> BytesKey<'k> {
         tid: Tid,
         (hint, hidden): (u64, usize),
     ) -> Ordering {
-        let Some(order) = self.order.filter(|_| self.normal.get(skip..).unwrap_or(&[]) == suffix) else {
+        let left = self.normal.get(skip..).unwrap_or(&[]);
+        let is_tied = || left.len() == suffix.len() && front_order(left, suffix).0.is_eq();
+        let Some(order) = self.order.filter(|_| is_tied()) else {
             return self.compare_suffix(skip, suffix, payload, tid);
         };
         hint.cmp(&order.brief_hint(payload, hidden)).then_with(|| self.compare_suffix(skip, suffix, payload, tid))

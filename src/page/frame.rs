@@ -107,7 +107,7 @@ pub(super) struct Frame {
     pub end: usize,
     pub widths: Widths,
     /// Bytes that say where a cell is.
-    cell_width: usize,
+    pub cell_width: usize,
     pub count: usize,
     pub heads: usize,
     /// Whether entries share heads; if not, each has its own.

@@ -296,6 +296,9 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let halfway = |low: usize, high: usize| (low + high).div_ceil(2);
         // New rows mostly come behind those there are. That is not worth asking a function.
         let mut middle = if self.layout.kind.is_prefix() { halfway(low, high) } else { high };
+        if self.layout.kind.is_prefix() && high - low > 1 {
+            self.prefetch_first_cells(low + 1..high + 1);
+        }
         while low < high {
             let node = self.node(middle);
             if !node.is_empty() && node.compare_in(0, lane, key, guess).is_ge() {
@@ -306,6 +309,12 @@ impl<'a, K: KeySpace> Page<'a, K> {
             middle = halfway(low, high);
         }
         low
+    }
+
+    /// Asks for the first cells of nodes, of which a search among them would wait for one after the other.
+    fn prefetch_first_cells(&self, nodes: Range<usize>) {
+        nodes.clone().for_each(|node| self.node(node).prefetch_front());
+        nodes.for_each(|node| self.node(node).prefetch_cells(0..1));
     }
 
     /// The first entry at or after `key`; the end if there is none.

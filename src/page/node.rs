@@ -64,6 +64,20 @@ impl<'a, K: KeySpace> Node<'a, K> {
         }
     }
 
+    /// Asks for the line that says where the first cell is.
+    #[inline(always)]
+    pub(super) fn prefetch_front(&self) {
+        simd::prefetch(self.page.bytes.as_ptr().wrapping_add(self.frame.cell_at(0)));
+    }
+
+    /// Asks for the first lines of heads' cells.
+    #[inline(always)]
+    pub(super) fn prefetch_cells(&self, heads: Range<usize>) {
+        if self.frame.cell_width > 0 {
+            heads.for_each(|head| simd::prefetch(self.page.bytes.as_ptr().wrapping_add(self.cell_of(head).into())));
+        }
+    }
+
     /// Entries in the node.
     #[inline]
     pub fn len(&self) -> usize {
@@ -282,6 +296,10 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// Among heads whose lane is the key's.
     #[inline]
     fn lower_bound_tied(&self, heads: Range<usize>, key: K::Key<'_>, guess: Option<K::Guess>) -> usize {
+        if heads.len() > 2 {
+            // The search would wait for one after the other.
+            self.prefetch_cells(heads.clone());
+        }
         let end = self.first_slot(heads.end);
         // New rows mostly come behind those there are. That is not worth asking a function.
         let is_last = |last: usize| self.compare_tied(last, heads.end - 1, key, None).is_gt();

@@ -170,8 +170,8 @@ impl Locale {
 }
 
 /// The beginning of a text as most collations see it at first: letters whatever their case and accent, digits before
-/// them, and before those what is neither, unless that is skipped. Of six bits each, from the uppermost bit on. Other letters go behind, in the
-/// order of their code points.
+/// them, and before those what is neither, unless that is skipped. Of six bits each, from the uppermost bit on. Other
+/// letters go behind, in the order of their code points.
 pub fn letters(text: &[u8], skips_marks: bool) -> u64 {
     const WIDTH: u32 = 6;
     let (mut letters, mut free, mut at) = (0u64, u64::BITS, 0);
