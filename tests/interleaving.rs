@@ -5,7 +5,7 @@ mod common;
 
 use common::bytes::{SMALL_KEY, TINY_KEY, Taste};
 use common::*;
-use fpbtree_engine::cache::descents::Marks;
+use fpbtree_engine::cache::descents::{Mark, Marks};
 use fpbtree_engine::format::{Block, Geometry, PageBytes, Result, Tid};
 use fpbtree_engine::keys::bytes::MOST_KEY;
 use fpbtree_engine::keys::digits::{DigitKind, ValueLength};
@@ -331,9 +331,9 @@ impl<C: KeyMaker> PageStore for Busy<C> {
 }
 
 impl<C: KeyMaker> Observers for Busy<C> {
-    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, mark: u64) {
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, stretch: u64) {
         self.checked.set(leaf.block());
-        self.store.note_insert(&self.below(leaf), mark);
+        self.store.note_insert(&self.below(leaf), stretch);
     }
 
     fn find_dead(
@@ -350,16 +350,22 @@ impl<C: KeyMaker> Observers for Busy<C> {
 }
 
 impl<C: KeyMaker> Hints for Busy<C> {
-    fn likely_leaf(&self, mark: u64) -> Option<Block> {
-        self.store.likely_leaf(mark)
+    fn likely_leaf(&self, stretch: u64) -> Option<Block> {
+        self.store.likely_leaf(stretch)
     }
 
-    fn seen_leaf(&self, mark: u64) -> Option<Seen<FrameId>> {
+    fn seen_leaf(&self, mark: Mark) -> Option<Seen<FrameId>> {
         self.store.seen_leaf(mark)
     }
 
-    fn note_leaf<M: LockMode>(&self, leaf: &Locked<'_, Self, M>, marks: Option<Marks>, stale: Option<&Seen<FrameId>>) {
-        self.store.note_leaf(&self.below(leaf), marks, stale);
+    fn note_leaf<M: LockMode>(
+        &self,
+        leaf: &Locked<'_, Self, M>,
+        wanted: Mark,
+        marks: Option<Marks>,
+        stale: Option<&Seen<FrameId>>,
+    ) {
+        self.store.note_leaf(&self.below(leaf), wanted, marks, stale);
     }
 }
 

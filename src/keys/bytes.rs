@@ -223,6 +223,11 @@ pub trait CompareValues {
         0
     }
 
+    /// A hint that goes on twice as far, of what a value has behind what its prefix in the normal part tells.
+    fn long_hint(&self, column: usize, value: &[u8]) -> u128 {
+        u128::from(self.brief_hint(column, value, 0)) << u64::BITS
+    }
+
     /// How many bytes two values have in common at their fronts, as [`brief_hint`](CompareValues::brief_hint) counts.
     fn common(&self, _column: usize, _a: &[u8], _b: &[u8]) -> usize {
         0
@@ -261,6 +266,12 @@ impl BytesOrder<'_> {
     #[inline]
     pub fn brief_hint(&self, payload: &[u8], skip: usize) -> u64 {
         self.first_value(payload).map_or(0, |(column, value)| self.columns.brief_hint(column, value, skip))
+    }
+
+    /// The [long hint](CompareValues::long_hint) of the same value.
+    #[inline]
+    pub fn long_hint(&self, payload: &[u8]) -> u128 {
+        self.first_value(payload).map_or(0, |(column, value)| self.columns.long_hint(column, value))
     }
 
     /// How many bytes the first opaque column's values have in common at their fronts.

@@ -4,7 +4,11 @@
 use super::arrange::Arrangement;
 use super::frame::{Frame, Item};
 use super::*;
+use crate::cache::descents::{Mark, first_half};
 use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_PARTS, OwnedKey, Stored, front_order};
+
+/// Bytes of a mark.
+const MARK: usize = size_of::<Mark>();
 
 /// The key space of byte strings.
 #[derive(Clone, Copy, Debug)]
@@ -352,9 +356,9 @@ fn lane_at(normal: &[u8], skip: usize, filler: u8) -> u64 {
 /// The hint of the first opaque column's value at the front of `value`, as far as it belongs to a mark, which begins
 /// with so many bytes of a normal part.
 #[inline]
-fn hint_behind(normal: usize, value: &[u8], order: Option<BytesOrder<'_>>) -> u64 {
+fn hint_behind(normal: usize, value: &[u8], order: Option<BytesOrder<'_>>) -> Mark {
     match order {
-        Some(order) if normal < HEAD => order.brief_hint(value, 0) >> (8 * normal),
+        Some(order) if normal < MARK => order.long_hint(value) >> (8 * normal),
         _ => 0,
     }
 }
@@ -484,6 +488,11 @@ impl Keys for Bytes {
         BytesFence { key: kept.stored(), tid: kept.tid() }
     }
 
+    #[inline]
+    fn fence_at<'f, 'e: 'f>(inner: &Entry<'e, Bytes>) -> BytesFence<'f> {
+        BytesFence { key: inner.key, tid: inner.tid.position() }
+    }
+
     fn downlink(kept: &OwnedKey, child: Block) -> Entry<'_, Bytes> {
         Entry { key: kept.stored(), tid: kept.tid(), child }
     }
@@ -531,16 +540,24 @@ impl Keys for Bytes {
 
     /// The normal part's first bytes; if it has not as many, then those of the value's hint.
     #[inline]
-    fn mark(key: BytesKey<'_>) -> u64 {
+    fn mark(key: BytesKey<'_>) -> Mark {
         let filler = if key.is_behind_normal() { u8::MAX } else { 0 };
-        lane_at(key.normal, 0, filler) | hint_behind(key.normal.len(), key.value, key.order)
+        let mut mark = [filler; MARK];
+        let length = key.normal.len().min(MARK);
+        mark[..length].copy_from_slice(&key.normal[..length]);
+        Mark::from_be_bytes(mark) | hint_behind(key.normal.len(), key.value, key.order)
     }
 
-    fn mark_of(fence: BytesFence<'_>, order: Option<BytesOrder<'_>>) -> (u64, bool) {
-        let mark = u64::from_be_bytes(core::array::from_fn(|at| fence.key.byte(at)));
-        let mark = mark | hint_behind(fence.key.normal_length(), fence.key.payload, order);
-        let is_told = fence.key.normal_length() <= HEAD && fence.key.payload.is_empty();
-        (mark, is_told && fence.tid == Tid::MIN)
+    #[inline]
+    fn stretch(key: BytesKey<'_>) -> u64 {
+        first_half(Bytes::mark(key))
+    }
+
+    fn mark_of(fence: BytesFence<'_>, order: Option<BytesOrder<'_>>) -> (Mark, bool) {
+        let mark = Mark::from_be_bytes(core::array::from_fn(|at| fence.key.byte(at)));
+        let length = fence.key.normal_length();
+        let is_told = length <= MARK && fence.key.payload.is_empty() && fence.tid == Tid::MIN;
+        (mark | hint_behind(length, fence.key.payload, order), is_told)
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use super::arrange::{Arrangement, Stored};
 use super::frame::Item;
 use super::split::{outward, reach_of_changes};
 use super::*;
+use crate::cache::descents::{Mark, first_half};
 
 impl<L: Lane> Keys for L {
     type Lane = L;
@@ -42,6 +43,11 @@ impl<L: Lane> Keys for L {
     #[inline(always)]
     fn fence_of(kept: &Key<L>) -> Key<L> {
         *kept
+    }
+
+    #[inline(always)]
+    fn fence_at<'f, 'e: 'f>(inner: &Entry<'e, L>) -> Key<L> {
+        inner.key()
     }
 
     fn downlink(kept: &Key<L>, child: Block) -> Entry<'_, L> {
@@ -90,20 +96,22 @@ impl<L: Lane> Keys for L {
         a == b
     }
 
-    /// The lane's first bits; where one is to spare, it tells the place before all rows of a key from those among them.
+    /// The lane, and the TID if there is room: a lane of 32 bits has most of it in its first half.
     #[inline(always)]
-    fn mark(key: Key<L>) -> u64 {
-        let lane = key.lane.to_u128();
-        match L::SIZE {
-            4 => (lane << 1) as u64 | u64::from(key.tid > Tid::MIN),
-            8 => lane as u64,
-            _ => (lane >> 64) as u64,
-        }
+    fn mark(key: Key<L>) -> Mark {
+        let (lane, tid) = (key.lane.to_u128(), Mark::from(key.tid.linear()));
+        let left = Mark::BITS.saturating_sub(8 * L::SIZE as u32);
+        if left >= Tid::LINEAR_BITS { lane << left | tid << (left - Tid::LINEAR_BITS) } else { lane }
     }
 
-    fn mark_of(fence: Key<L>, (): ()) -> (u64, bool) {
-        let is_told = L::SIZE <= 8 || fence.lane.to_u128() as u64 == 0;
-        (L::mark(fence), is_told && fence.tid == Tid::MIN)
+    #[inline(always)]
+    fn stretch(key: Key<L>) -> u64 {
+        let lane = key.lane.to_u128();
+        if L::SIZE <= 8 { lane as u64 } else { first_half(lane) }
+    }
+
+    fn mark_of(fence: Key<L>, (): ()) -> (Mark, bool) {
+        (L::mark(fence), L::SIZE <= 8 || fence.tid == Tid::MIN)
     }
 
     #[inline(always)]

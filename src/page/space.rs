@@ -2,6 +2,7 @@
 //! is that of byte strings.
 
 use super::*;
+use crate::cache::descents::Mark;
 use core::cmp::Ordering;
 use core::fmt::Debug;
 
@@ -52,6 +53,8 @@ pub trait Keys: Copy + Debug + Sized + 'static {
     fn borrow<'k, 'o: 'k>(kept: &'k Self::OwnedKey, order: Self::Order<'o>) -> Self::Key<'k>;
     /// A kept place as a fence.
     fn fence_of(kept: &Self::OwnedKey) -> Self::Fence<'_>;
+    /// The fence that an inner page's entry is.
+    fn fence_at<'f, 'e: 'f>(inner: &Entry<'e, Self>) -> Self::Fence<'f>;
     /// A kept place as an inner page's entry.
     fn downlink(kept: &Self::OwnedKey, child: Block) -> Entry<'_, Self>;
     /// Copies a place, and no more memory than it uses.
@@ -72,10 +75,12 @@ pub trait Keys: Copy + Debug + Sized + 'static {
     fn step(kept: &mut Self::OwnedKey);
     /// Whether two kept places are the same.
     fn same(a: &Self::OwnedKey, b: &Self::OwnedKey) -> bool;
-    /// The mark of a place: where it is in key order, as far as 64 bits tell. Nobody trusts it: it may be a hint.
-    fn mark(key: Self::Key<'_>) -> u64;
+    /// The mark of a place: where it is in key order, as far as its bits tell. Nobody trusts it: it may be a hint.
+    fn mark(key: Self::Key<'_>) -> Mark;
+    /// What a place has in common with others nearby: entries that arrive in order often share it.
+    fn stretch(key: Self::Key<'_>) -> u64;
     /// The mark of a fence, and whether no place before the fence has the same.
-    fn mark_of(fence: Self::Fence<'_>, order: Self::Order<'_>) -> (u64, bool);
+    fn mark_of(fence: Self::Fence<'_>, order: Self::Order<'_>) -> (Mark, bool);
     /// Whether the place is before all entries of its lane.
     fn begins_lane(key: Self::Key<'_>) -> bool;
     /// What breaks the place's ties with entries that have the same key.

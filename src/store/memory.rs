@@ -8,7 +8,7 @@ use super::{
     DeadSearch, Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Seen, Shared, Suspect,
     Writable,
 };
-use crate::cache::descents::{Descents, Marks};
+use crate::cache::descents::{Descents, Mark, Marks};
 use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tid, at};
 use crate::log::{Change, Decoded, Horizon, Ranges};
 use crate::page;
@@ -125,7 +125,7 @@ impl MemoryStore {
     }
 
     fn remembering(bytes: usize) -> Option<Mutex<Descents<Box<[u8]>>>> {
-        Descents::new(vec![0; bytes].into_boxed_slice()).ok().map(Mutex::new)
+        Descents::new(vec![0; bytes].into_boxed_slice(), false).ok().map(Mutex::new)
     }
 
     /// A store for damaged pages, whose changes are not checked.
@@ -528,7 +528,7 @@ impl PageStore for MemoryStore {
 }
 
 impl Observers for MemoryStore {
-    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, _mark: u64) {
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, _stretch: u64) {
         self.last_leaf.store(leaf.block(), Ordering::Relaxed);
     }
 
@@ -554,21 +554,28 @@ impl Observers for MemoryStore {
 }
 
 impl Hints for MemoryStore {
-    fn likely_leaf(&self, _mark: u64) -> Option<Block> {
+    fn likely_leaf(&self, _stretch: u64) -> Option<Block> {
         Some(self.last_leaf.load(Ordering::Relaxed)).filter(|&block| block != NO_BLOCK)
     }
 
-    fn seen_leaf(&self, mark: u64) -> Option<Seen<FrameId>> {
+    fn seen_leaf(&self, mark: Mark) -> Option<Seen<FrameId>> {
         let found = self.descents.as_ref()?.lock().find(mark)?;
         let block = found.leaf as Block;
         Some(Seen { from: found.from, block, frame: FrameId(block) })
     }
 
-    fn note_leaf<M: LockMode>(&self, leaf: &Locked<'_, Self, M>, marks: Option<Marks>, stale: Option<&Seen<FrameId>>) {
+    fn note_leaf<M: LockMode>(
+        &self,
+        leaf: &Locked<'_, Self, M>,
+        wanted: Mark,
+        marks: Option<Marks>,
+        stale: Option<&Seen<FrameId>>,
+    ) {
         let Some(descents) = &self.descents else { return };
         let mut descents = descents.lock();
-        if descents.learn(leaf.block().into(), marks, stale.map(|stale| stale.from)).is_err() {
-            descents.clear();
+        if descents.learn(leaf.block().into(), wanted, marks, stale.map(|stale| stale.from)).is_err() {
+            let memory = vec![0; descents.size()].into_boxed_slice();
+            *descents = Descents::new(memory, descents.wants_wholes()).expect("what fitted once fits again");
         }
     }
 }

@@ -34,7 +34,7 @@ pub trait Observers: PageStore {
     fn note_split(&self, _from: Block, _to: Block) {}
     /// The key space of `from` went to `to`: predicate locks follow. Both are exclusively locked.
     fn note_merge(&self, _from: Block, _to: Block) {}
-    /// A writer is about to insert an entry of a mark into this leaf: serializable conflicts are raised here.
+    /// A writer is about to insert an entry of a stretch into this leaf: serializable conflicts are raised here.
     fn note_insert(&self, _leaf: &Locked<'_, Self, Exclusive>, _mark: u64) {}
     /// Says of a leaf's suspects which are dead, as far as it looks for them. Nothing is removed, and `None` is
     /// answered, where that would have to wait for readers elsewhere in a way the log cannot say.

@@ -41,7 +41,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     pub fn insert_entry(&self, entry: &Entry<'_, K>, options: InsertOptions) -> Result<()> {
         let key = K::key_of(entry, self.order);
         let leaf = self.writable_leaf(key)?;
-        self.store.note_insert(&leaf, K::mark(key));
+        self.store.note_insert(&leaf, K::stretch(key));
         self.insert_into(leaf, entry, None, options)
     }
 
@@ -49,7 +49,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// last ones of its mark, if that is it, without a descent (nbtree's `_bt_search_insert`, which looks at the last
     /// leaf alone). Nothing is locked on entry.
     pub(super) fn writable_leaf(&self, key: K::Key<'_>) -> Result<Locked<'t, S, Exclusive>> {
-        if let Some(block) = self.store.likely_leaf(K::mark(key))
+        if let Some(block) = self.store.likely_leaf(K::stretch(key))
             && let Some(pinned) = self.store.pin_likely(block)?
         {
             let leaf = pinned.lock(self.store);
@@ -112,7 +112,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             target = self.writable_page(key, level)?;
             if level == 0 {
                 // A reader may have come to the new leaf before us.
-                self.store.note_insert(&target, K::mark(key));
+                self.store.note_insert(&target, K::stretch(key));
             }
         }
     }

@@ -21,6 +21,7 @@ pub use truncate::FileEnd;
 pub use unique::Verdict;
 pub use vacuum::VacuumStats;
 
+use crate::cache::descents::Mark;
 use crate::format::{Block, Error, Geometry, Position, ROOT, Result, is_link};
 use crate::log::Change;
 use crate::page::{KeySpace, Page, Side};
@@ -114,7 +115,7 @@ impl<K: KeySpace> Seek<'_, K> {
 
     /// The mark by which the page looked for may be known.
     #[inline]
-    fn mark(self) -> u64 {
+    fn mark(self) -> Mark {
         let (Seek::At(key) | Seek::Before(key)) = self;
         K::mark(key)
     }
@@ -250,7 +251,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
                 let leaf = pinned.lock::<M>(self.store);
                 if self.as_likely_leaf(&leaf, seek).is_some() {
                     if leaf.frame() != seen.frame {
-                        self.store.note_leaf(&leaf, Some((seen.from, None)), None);
+                        self.store.note_leaf(&leaf, seek.mark(), Some((seen.from, None)), None);
                     }
                     return Ok(leaf);
                 }
@@ -284,26 +285,22 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let leaf = self.descend_past(seek, 0, &mut |parent, place| below = self.child_marks(parent, place))?;
         let marks = below.filter(|(child, ..)| *child == leaf.block()).map(|(_, from, to)| (from, to));
         if marks.is_some() || stale.is_some() {
-            self.store.note_leaf(&leaf, marks, stale);
+            self.store.note_leaf(&leaf, seek.mark(), marks, stale);
         }
         Ok(leaf)
     }
 
     /// A child, and by its parent the marks from which on and before which all places are its own: none of a fence's
     /// own mark, unless that says all of the fence. `None` if there are no such marks.
-    fn child_marks(&self, parent: &Page<'_, K>, place: Position) -> Option<(Block, u64, Option<u64>)> {
-        let mark = |entry| {
-            let mut key = K::fresh();
-            K::set_to_key(&mut key, &entry, self.order)?;
-            Some(K::mark_of(K::fence_of(&key), self.order))
-        };
+    fn child_marks(&self, parent: &Page<'_, K>, place: Position) -> Option<(Block, Mark, Option<Mark>)> {
+        let mark = |entry| K::mark_of(K::fence_at(&entry), self.order);
         let entry = parent.entry(place)?;
         let child = entry.child;
         let (mark_before, is_told) =
-            if place == Position::FIRST { K::mark_of(parent.low(), self.order) } else { mark(entry)? };
+            if place == Position::FIRST { K::mark_of(parent.low(), self.order) } else { mark(entry) };
         let from = if is_told { mark_before } else { mark_before.checked_add(1)? };
         let to = match parent.entry(parent.next(place)) {
-            Some(next) => Some(mark(next)?.0),
+            Some(next) => Some(mark(next).0),
             None => is_link(parent.right()).then(|| K::mark_of(parent.high(), self.order).0),
         };
         to.is_none_or(|to| from < to).then_some((child, from, to))

@@ -39,7 +39,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         };
         if !self.look_at_equals(&first, (low, high), &mut count)? {
             // An error or a wait follows: what a serializable transaction read here is in conflict with either.
-            self.store.note_insert(&first, K::mark(low));
+            self.store.note_insert(&first, K::stretch(low));
             first.release();
             return Ok(false);
         }
@@ -48,7 +48,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             return Ok(true);
         };
         let leaf = self.step_to(first, K::key_of(entry, self.order))?;
-        self.store.note_insert(&leaf, K::mark(low));
+        self.store.note_insert(&leaf, K::stretch(low));
         let adds_version = options.adds_version || equals > 0;
         self.insert_into(leaf, entry, None, InsertOptions { adds_version, ..options })?;
         Ok(true)

@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use fpbtree_engine::cache::descents::Marks;
+use fpbtree_engine::cache::descents::{Mark, Marks};
 use fpbtree_engine::cache::hot_keys::Stamp;
 use fpbtree_engine::format::{Block, Error, PAGE_SIZE, PageBytes, ROOT, Result};
 use fpbtree_engine::log::{Change, Horizon, Ranges};
@@ -447,12 +447,12 @@ impl Observers for PgStore {
         unsafe { ffi::PredicateLockPageCombine(self.rel, from, to) };
     }
 
-    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, mark: u64) {
+    fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, stretch: u64) {
         let block = leaf.block();
         // SAFETY: an open relation.
         unsafe {
             ffi::CheckForSerializableConflictIn(self.rel, core::ptr::null_mut(), block);
-            index::note_leaf(self.rel, mark, block);
+            index::note_leaf(self.rel, stretch, block);
         }
     }
 
@@ -475,13 +475,13 @@ impl Observers for PgStore {
 }
 
 impl Hints for PgStore {
-    fn likely_leaf(&self, mark: u64) -> Option<Block> {
+    fn likely_leaf(&self, stretch: u64) -> Option<Block> {
         // SAFETY: an open relation.
-        unsafe { index::likely_leaf(self.rel, mark) }
+        unsafe { index::likely_leaf(self.rel, stretch) }
     }
 
     #[inline]
-    fn seen_leaf(&self, mark: u64) -> Option<Seen<Buffer>> {
+    fn seen_leaf(&self, mark: Mark) -> Option<Seen<Buffer>> {
         if options::descent_cache_size() == 0 {
             descents::forget_all();
             return None;
@@ -502,10 +502,16 @@ impl Hints for PgStore {
         self.pin_likely(seen.block)
     }
 
-    fn note_leaf<M: LockMode>(&self, leaf: &Locked<'_, Self, M>, marks: Option<Marks>, stale: Option<&Seen<Buffer>>) {
+    fn note_leaf<M: LockMode>(
+        &self,
+        leaf: &Locked<'_, Self, M>,
+        wanted: Mark,
+        marks: Option<Marks>,
+        stale: Option<&Seen<Buffer>>,
+    ) {
         let Some(place) = self.descents.get() else { return };
         let seen = (leaf.block(), leaf.frame());
-        place.learn(seen, marks, stale.map(|stale| stale.from), || self.block_count());
+        place.learn(seen, wanted, marks, stale.map(|stale| stale.from), || self.block_count());
     }
 }
 

@@ -3,7 +3,7 @@
 
 use core::cell::UnsafeCell;
 
-use fpbtree_engine::cache::descents::{Descents, KnownLeaf, Marks};
+use fpbtree_engine::cache::descents::{Descents, KnownLeaf, Mark, Marks};
 use fpbtree_engine::cache::hot_keys::Lookup;
 use fpbtree_engine::format::Block;
 use fpbtree_engine::store::Seen;
@@ -138,7 +138,7 @@ impl Place {
 
     /// The leaf that likely has the keys of a mark.
     #[inline]
-    pub fn find(&self, mark: u64) -> Option<Seen<Buffer>> {
+    pub fn find(&self, mark: Mark) -> Option<Seen<Buffer>> {
         let cache = self.cache(caches())?;
         if cache.rest > 0 {
             cache.rest -= 1;
@@ -159,8 +159,9 @@ impl Place {
     pub fn learn(
         &self,
         (block, buffer): (Block, Buffer),
+        wanted: Mark,
         marks: Option<Marks>,
-        stale: Option<u64>,
+        stale: Option<Mark>,
         blocks: impl FnOnce() -> Block,
     ) {
         let caches = caches();
@@ -178,7 +179,7 @@ impl Place {
         }
         let leaf = u64::from(block) | u64::from(buffer as u32) << 32;
         let learn = |cache: &mut Cache| {
-            cache.descents.as_mut().is_some_and(|descents| descents.learn(leaf, marks, stale).is_ok())
+            cache.descents.as_mut().is_some_and(|descents| descents.learn(leaf, wanted, marks, stale).is_ok())
         };
         if !learn(cache) {
             caches.make_room(self.at, blocks());
@@ -279,14 +280,17 @@ impl Caches {
     #[cold]
     fn make_room(&mut self, at: usize, blocks: Block) {
         let limit = options::descent_cache_size();
-        let wanted = Descents::<&mut [u8]>::LEAST + blocks as usize * Descents::<&mut [u8]>::BYTES_A_LEAF;
+        let is_whole = self.of_indexes[at].descents.as_ref().is_some_and(Descents::wants_wholes);
+        let wanted = Descents::<&mut [u8]>::LEAST + blocks as usize * Descents::<&mut [u8]>::bytes_a_leaf(is_whole);
         let wanted = wanted.min(limit);
-        let size = self.of_indexes[at].size();
-        if let Some(descents) = &mut self.of_indexes[at].descents {
-            self.of_indexes[at].counts.evictions += 1;
-            if size >= wanted {
-                return descents.clear();
-            }
+        let cache = &mut self.of_indexes[at];
+        let size = cache.size();
+        cache.counts.evictions += u64::from(size > 0);
+        if size > 0 && size >= wanted {
+            let memory = cache.descents.take().map(Descents::into_memory);
+            // What fitted once fits again.
+            cache.descents = memory.and_then(|memory| Descents::new(memory, is_whole).ok());
+            return;
         }
         self.size -= size;
         self.of_indexes[at].free();
@@ -296,7 +300,7 @@ impl Caches {
         self.shrink(at, limit - wanted);
         // SAFETY: lives until `free`; without memory there is no cache.
         let memory = unsafe { memory::try_zeroed_values(pg_sys::CacheMemoryContext, wanted) };
-        self.of_indexes[at].descents = memory.and_then(|memory| Descents::new(memory).ok());
+        self.of_indexes[at].descents = memory.and_then(|memory| Descents::new(memory, is_whole).ok());
         self.size += self.of_indexes[at].size();
     }
 }

@@ -28,14 +28,13 @@ struct Cached {
     columns: IndexColumns,
     /// Where this process's last entries went.
     last: LastLeaf,
-    /// Where the last entries of some marks went: rows of one key may have leaves for themselves, which no other cache
-    /// tells apart.
-    of_marks: [(u64, LastLeaf); MARKS],
+    /// Where the last entries of some stretches went: rows of one key may have leaves for themselves.
+    of_stretches: [(u64, LastLeaf); STRETCHES],
 }
 
-/// Marks that are remembered.
-const MARKS: usize = 1 << MARK_BITS;
-const MARK_BITS: u32 = 6;
+/// Stretches that are remembered.
+const STRETCHES: usize = 1 << STRETCH_BITS;
+const STRETCH_BITS: u32 = 6;
 
 /// The leaf that an entry went to.
 #[derive(Clone, Copy)]
@@ -54,21 +53,21 @@ impl LastLeaf {
 }
 
 impl Cached {
-    fn place_of(mark: u64) -> usize {
+    fn place_of(stretch: u64) -> usize {
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        (mark.wrapping_mul(SPREAD) >> (u64::BITS - MARK_BITS)) as usize
+        (stretch.wrapping_mul(SPREAD) >> (u64::BITS - STRETCH_BITS)) as usize
     }
 
-    fn note_leaf(&mut self, mark: u64, block: Block) {
+    fn note_leaf(&mut self, stretch: u64, block: Block) {
         self.last = self.last.then(block);
-        let (kept, leaf) = &mut self.of_marks[Cached::place_of(mark)];
-        *leaf = if *kept == mark { leaf.then(block) } else { LastLeaf { block, is_likely: false } };
-        *kept = mark;
+        let (kept, leaf) = &mut self.of_stretches[Cached::place_of(stretch)];
+        *leaf = if *kept == stretch { leaf.then(block) } else { LastLeaf { block, is_likely: false } };
+        *kept = stretch;
     }
 
-    fn likely_leaf(&self, mark: u64) -> Option<Block> {
-        let (kept, leaf) = self.of_marks[Cached::place_of(mark)];
-        let likely = if kept == mark && leaf.is_likely { leaf } else { self.last };
+    fn likely_leaf(&self, stretch: u64) -> Option<Block> {
+        let (kept, leaf) = self.of_stretches[Cached::place_of(stretch)];
+        let likely = if kept == stretch && leaf.is_likely { leaf } else { self.last };
         likely.is_likely.then_some(likely.block)
     }
 }
@@ -111,26 +110,26 @@ impl Index {
     }
 }
 
-/// Notes the leaf that an entry of a mark goes to.
+/// Notes the leaf that an entry of a stretch goes to.
 ///
 /// # Safety
 /// `rel` is open.
 #[inline]
-pub unsafe fn note_leaf(rel: Relation, mark: u64, block: Block) {
+pub unsafe fn note_leaf(rel: Relation, stretch: u64, block: Block) {
     // SAFETY: `rd_amcache` is null or was put here, and is this one thread's.
     if let Some(cached) = unsafe { (*rel).rd_amcache.cast::<Cached>().as_mut() } {
-        cached.note_leaf(mark, block);
+        cached.note_leaf(stretch, block);
     }
 }
 
-/// The leaf that the last two entries of a mark went to, or the last two of all.
+/// The leaf that the last two entries of a stretch went to, or the last two of all.
 ///
 /// # Safety
 /// `rel` is open.
 #[inline]
-pub unsafe fn likely_leaf(rel: Relation, mark: u64) -> Option<Block> {
+pub unsafe fn likely_leaf(rel: Relation, stretch: u64) -> Option<Block> {
     // SAFETY: `rd_amcache` is null or was put here.
-    unsafe { (*rel).rd_amcache.cast::<Cached>().as_ref()?.likely_leaf(mark) }
+    unsafe { (*rel).rd_amcache.cast::<Cached>().as_ref()?.likely_leaf(stretch) }
 }
 
 /// What is kept of `rel`.
@@ -178,7 +177,7 @@ unsafe fn read(rel: Relation) -> Cached {
             }
         }
         let index = Index { kind: shape.lane_kind(), geometry: meta.geometry, log: meta.log };
-        Cached { index, columns, last: LastLeaf::NONE, of_marks: [(0, LastLeaf::NONE); MARKS] }
+        Cached { index, columns, last: LastLeaf::NONE, of_stretches: [(0, LastLeaf::NONE); STRETCHES] }
     }
 }
 

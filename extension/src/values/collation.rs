@@ -170,15 +170,14 @@ impl Locale {
 }
 
 /// The beginning of a text as most collations see it at first: letters whatever their case and accent, digits before
-/// them, and before those what is neither, unless that is skipped. Of six bits each, from the uppermost bit on. Other
+/// them, and before those what is neither, unless that is skipped. Of six bits each, from the uppermost bit on, `BITS` at most. Other
 /// letters go behind, in the order of their code points.
-pub fn letters(text: &[u8], skips_marks: bool) -> u64 {
-    const WIDTH: u32 = 6;
-    let (mut letters, mut free, mut at) = (0u64, u64::BITS, 0);
-    let mut put = |code: u64| {
-        free = free.saturating_sub(WIDTH);
-        letters |= code << free;
-        free >= WIDTH
+pub fn letters<const BITS: u32>(text: &[u8], skips_marks: bool) -> u128 {
+    let (mut letters, mut free, mut at) = (0u128, BITS, 0);
+    let mut put = |code: u128| {
+        free = free.saturating_sub(LETTER_BITS);
+        letters |= code << (u128::BITS - BITS + free);
+        free >= LETTER_BITS
     };
     while let Some(&byte) = text.get(at) {
         let code = LETTERS[usize::from(byte)];
@@ -200,6 +199,8 @@ pub fn letters(text: &[u8], skips_marks: bool) -> u64 {
     letters
 }
 
+/// Bits that a letter takes.
+pub const LETTER_BITS: u32 = 6;
 /// The code of what goes behind all letters; bytes of such follow as they are.
 const BEHIND: u8 = 63;
 /// The code of the first digit, and of the first letter.

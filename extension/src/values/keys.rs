@@ -344,6 +344,11 @@ impl CompareValues for BytesColumns {
         self.codecs[column].brief_hint(value, skip)
     }
 
+    #[inline]
+    fn long_hint(&self, column: usize, value: &[u8]) -> u128 {
+        self.codecs[column].long_hint(value)
+    }
+
     fn common(&self, column: usize, a: &[u8], b: &[u8]) -> usize {
         self.codecs[column].common(a, b)
     }

@@ -364,7 +364,17 @@ impl Codec {
     pub fn brief_hint(&self, value: &[u8], skip: usize) -> u64 {
         let (Some(hints), Some(text)) = (self.hints, stored_content(value)) else { return 0 };
         let behind = hints.compared(text).get(skip..).unwrap_or(&[]);
-        let letters = collation::letters(behind, hints.skips_marks);
+        let letters = (collation::letters::<{ u64::BITS }>(behind, hints.skips_marks) >> u64::BITS) as u64;
+        if self.shape.descending { !letters } else { letters }
+    }
+
+    /// Its long hint. A letter has two bytes in a collation's sort key at most, of which the prefix is the front.
+    #[inline]
+    pub fn long_hint(&self, value: &[u8]) -> u128 {
+        let (Some(hints), Some(text)) = (self.hints, stored_content(value)) else { return 0 };
+        let DigitKind::Opaque { prefix, .. } = self.shape.kind else { return 0 };
+        let letters = collation::letters::<{ u128::BITS }>(hints.compared(text), hints.skips_marks);
+        let letters = letters.unbounded_shl(u32::from(prefix) / 2 * collation::LETTER_BITS);
         if self.shape.descending { !letters } else { letters }
     }
 
