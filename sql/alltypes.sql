@@ -77,6 +77,10 @@ INSERT INTO kind VALUES
 ('regtype', 'regtype', $$0;'int4'$$, 'r::oid'),
 -- Those that stand for many.
 ('integer[]', 'int[]', $$'{}';'{NULL}';'{1}';'{1,NULL}';'{{1,2},{3,4}}';'[0:1]={1,2}'$$, 'ARRAY[r % 7, r]'),
+('bigint[]', 'int8[]', $$'{}';'{NULL}';'{-9223372036854775808}';'{-1,NULL}';'{0}';'{-256,-257}';'{9223372036854775807}'$$, 'ARRAY[(r - 100) * 3, CASE r % 3 WHEN 0 THEN NULL ELSE r END]'),
+('double precision[]', 'float8[]', $$'{}';'{NaN}';'{-0}';'{0}';'{-Infinity}';'{NULL,1}'$$, 'ARRAY[(r - 100) / 7.0, r]'),
+('boolean[]', 'bool[]', $$'{}';'{NULL}';'{t,f}';'{f,f,f,f,f,f,f,f,t}';'{{f},{f}}'$$, 'ARRAY[r < 100, r % 3 = 0, NULL, r % 2 = 0]'),
+('uuid[]', 'uuid[]', $$'{}';'{NULL}';'{00000000-0000-0000-0000-000000000000}';'{ffffffff-ffff-ffff-ffff-ffffffffffff}'$$, 'ARRAY[md5((r % 9)::text), md5(r::text)]'),
 ('text[]', 'text[] COLLATE "C"', $$'{}';'{NULL}';'{""}';'{a,b}';'{a}';'{B}'$$, 'ARRAY[md5((r % 7)::text), r::text]'),
 ('numeric[]', 'numeric[]', $$'{}';'{1.0}';'{1.00}';'{NaN}'$$, 'ARRAY[r % 7, r / 3.0]'),
 ('an enum', 'mood', $$'sad';'very happy';'neutral'$$, $$(enum_range(NULL::mood))[1 + r % 5]$$),

@@ -550,7 +550,17 @@ impl Keys for Bytes {
 
     #[inline]
     fn stretch(key: BytesKey<'_>) -> u64 {
-        first_half(Bytes::mark(key))
+        let stretch = first_half(Bytes::mark(key));
+        if key.normal.len() > 1 || key.order.is_none_or(|order| order.brief_hint(key.value, 0) != 0) {
+            return stretch;
+        }
+        // Nothing tells which keys are neighbours, but the rows of one key are.
+        let words = key.value.chunks(8).take(8);
+        words.fold(stretch, |stretch, word| {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            (stretch ^ u64::from_le_bytes(bytes)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+        })
     }
 
     fn mark_of(fence: BytesFence<'_>, order: Option<BytesOrder<'_>>) -> (Mark, bool) {

@@ -170,6 +170,9 @@ unsafe extern "C-unwind" {
     pub fn SysCacheGetAttr(cache: c_int, tuple: pg_sys::HeapTuple, attribute: i16, is_null: *mut bool) -> Datum;
     pub fn ReleaseSysCache(tuple: pg_sys::HeapTuple);
     pub fn get_collation_isdeterministic(collation: Oid) -> bool;
+    pub fn getBaseType(ty: Oid) -> Oid;
+    pub fn get_element_type(ty: Oid) -> Oid;
+    pub fn lookup_type_cache(ty: Oid, flags: c_int) -> *mut pg_sys::TypeCacheEntry;
     pub fn get_opfamily_proc(family: Oid, left: Oid, right: Oid, number: i16) -> Oid;
     pub fn index_getprocinfo(rel: Relation, column: i16, number: u16) -> *mut FmgrInfo;
     pub fn pg_detoast_datum(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;

@@ -12,11 +12,12 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use crate::pg::ffi;
 use crate::pg::ffi::pfree;
 use crate::values::collation::is_byte_order;
+use crate::values::elements::{self, Elements};
 use crate::values::sort_support::SortSupport;
 use crate::values::varlena::with_content;
 
 /// Bytes of an abbreviated key.
-pub const LENGTH: usize = 8;
+pub const LENGTH: usize = elements::FRONT;
 
 /// What makes abbreviated keys.
 #[derive(Clone, Copy)]
@@ -25,18 +26,23 @@ pub enum Abbreviation {
     SortKey(SortSupport),
     /// The beginning of the text in lower case, which is how citext compares in byte order.
     LowerCase,
+    /// The first elements of an array, or a range's lower bound.
+    Elements(Elements),
 }
 
 impl Abbreviation {
-    /// The abbreviation of the values that a comparison function orders under a collation, if there is one.
+    /// The abbreviation of values of a type that a comparison function orders under a collation, if there is one.
     ///
     /// # Safety
     /// May raise.
-    pub unsafe fn of(order: Oid, collation: Oid) -> Option<Abbreviation> {
+    pub unsafe fn of(order: Oid, collation: Oid, ty: Oid) -> Option<Abbreviation> {
         // SAFETY: catalog lookups.
         unsafe {
-            match SortSupport::of(order, collation, true) {
-                Some(support) => Some(Abbreviation::SortKey(support)),
+            if let Some(support) = SortSupport::of(order, collation, true) {
+                return Some(Abbreviation::SortKey(support));
+            }
+            match Elements::of(order, ty) {
+                Some(elements) => Some(Abbreviation::Elements(elements)),
                 None => is_lower_case_in_byte_order(order, collation).then_some(Abbreviation::LowerCase),
             }
         }
@@ -54,6 +60,7 @@ impl Abbreviation {
                 _ if ffi::toast_raw_datum_size(value) > MOST_KEY => [0; LENGTH],
                 Abbreviation::SortKey(support) => support.abbreviated(value).to_be_bytes(),
                 Abbreviation::LowerCase => lower_case(value),
+                Abbreviation::Elements(elements) => with_content(value, |content| elements.front(content)),
             }
         }
     }

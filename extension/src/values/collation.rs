@@ -207,14 +207,19 @@ const BEHIND: u8 = 63;
 const DIGITS: u8 = 12;
 const A: u8 = 22;
 
-/// The codes of bytes: 0 of none.
+/// The codes of bytes: 0 of none. What is neither letter nor digit is in ICU's order, the commonest with codes of their
+/// own.
 const LETTERS: [u8; 256] = {
-    let mut codes = [1; 256];
-    let order = b" _-,;:!?/.'\"()[]{}@";
-    let mut at = 0;
-    while at < order.len() {
-        codes[order[at] as usize] = 1 + (at / 2) as u8;
-        at += 1;
+    let mut codes = [DIGITS - 1; 256];
+    let order: [&[u8]; 10] = [b" \t\n", b"_", b"-", b",", b";:!?", b".", b"'", b"\"()[]{}", b"@*", b"/"];
+    let mut code = 0;
+    while code < order.len() {
+        let mut at = 0;
+        while at < order[code].len() {
+            codes[order[code][at] as usize] = 1 + code as u8;
+            at += 1;
+        }
+        code += 1;
     }
     let mut byte = 0;
     while byte < 256 {

@@ -7,6 +7,7 @@ pub mod collation;
 pub mod column;
 pub mod compare_cache;
 pub mod compare_counts;
+pub mod elements;
 pub mod exact;
 pub mod keys;
 pub mod sort_support;

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 use core::slice;
 
 use fpbtree_engine::keys::digits::{Buffer, DigitKind, DigitShape, ValueLength};
-use pgrx::pg_sys::{self, Datum, Relation};
+use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::pg::ffi;
 use crate::values::tuple::Tuple;
@@ -190,6 +190,15 @@ impl Image {
             })
         }
     }
+}
+
+/// The type of a column, counted from 0.
+///
+/// # Safety
+/// `rel` is open and has the column.
+pub(super) unsafe fn type_of(rel: Relation, column: usize) -> Oid {
+    // SAFETY: as the caller says.
+    unsafe { (*attribute((*rel).rd_att, column)).atttypid }
 }
 
 /// `TupleDescAttr`.

@@ -120,16 +120,12 @@ pub struct Codec {
     support: Option<SortSupport>,
 }
 
-/// What makes hints of texts.
+/// What makes hints of opaque values.
 #[derive(Clone, Copy)]
-struct Hints {
-    keys: Option<SortKeys>,
-    /// What is no letter and no digit decides nothing but ties.
-    skips_marks: bool,
-    /// Blanks at the end are not compared.
-    trims: bool,
-    /// Bytes of a key that are the digit's prefix.
-    skipped: usize,
+enum Hints {
+    Texts(TextHints),
+    /// Of enums: labels are mostly in the order of their numbers.
+    Labels,
 }
 
 impl Hints {
@@ -139,6 +135,69 @@ impl Hints {
     /// # Safety
     /// May raise.
     unsafe fn of(order: Oid, collation: Oid, prefix: u8) -> Option<Hints> {
+        match order.to_u32() {
+            pg_sys::F_ENUM_CMP => Some(Hints::Labels),
+            // SAFETY: catalog lookups.
+            _ => unsafe { TextHints::of(order, collation, prefix) }.map(Hints::Texts),
+        }
+    }
+
+    /// Fills `out` with the hint of a value, and returns how many bytes that has.
+    fn put(self, value: &[u8], out: &mut [u8]) -> usize {
+        match self {
+            Hints::Texts(texts) => stored_content(value).map_or(0, |text| texts.put(text, out)),
+            Hints::Labels => {
+                let label = label(value).to_be_bytes();
+                let length = label.len().min(out.len());
+                out[..length].copy_from_slice(&label[..length]);
+                length
+            }
+        }
+    }
+
+    /// Its first `BITS` bits, of what a text has behind so many bytes.
+    #[inline]
+    fn brief<const BITS: u32>(self, value: &[u8], skip: usize) -> u128 {
+        match self {
+            Hints::Texts(texts) => stored_content(value).map_or(0, |text| texts.letters::<BITS>(text, skip)),
+            Hints::Labels => u128::from(label(value)) << (u128::BITS - u32::BITS),
+        }
+    }
+
+    /// How many bytes two texts have in common at their fronts.
+    fn common(self, a: &[u8], b: &[u8]) -> usize {
+        match (self, stored_content(a), stored_content(b)) {
+            (Hints::Texts(_), Some(a), Some(b)) => {
+                let length = a.len().min(b.len());
+                front_length(&a[..length], &b[..length])
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The number of an enum's label, 0 of what is none. The server compares even ones as numbers (`enum_cmp_internal`);
+/// others belong to labels that were put between older ones.
+fn label(value: &[u8]) -> u32 {
+    let number = value.first_chunk().map_or(0, |number| u32::from_le_bytes(*number));
+    if number.is_multiple_of(2) { number } else { 0 }
+}
+
+/// What makes hints of texts.
+#[derive(Clone, Copy)]
+struct TextHints {
+    keys: Option<SortKeys>,
+    /// What is no letter and no digit decides nothing but ties.
+    skips_marks: bool,
+    /// Blanks at the end are not compared.
+    trims: bool,
+    /// Bytes of a key that are the digit's prefix.
+    skipped: usize,
+}
+
+impl TextHints {
+    /// As [`Hints::of`], of texts.
+    unsafe fn of(order: Oid, collation: Oid, prefix: u8) -> Option<TextHints> {
         let trims = match order.to_u32() {
             pg_sys::F_BTTEXTCMP => false,
             pg_sys::F_BPCHARCMP => true,
@@ -150,7 +209,7 @@ impl Hints {
         // SAFETY: catalog lookups.
         let keys = unsafe { SortKeys::of(collation) };
         let skips_marks = keys.is_some_and(SortKeys::skip_marks);
-        Some(Hints { keys, skips_marks, trims, skipped: prefix.into() })
+        Some(TextHints { keys, skips_marks, trims, skipped: prefix.into() })
     }
 
     /// What is compared of a text.
@@ -158,6 +217,11 @@ impl Hints {
     fn compared(self, text: &[u8]) -> &[u8] {
         let blanks = text.iter().rev().take_while(|byte| self.trims && **byte == b' ').count();
         &text[..text.len() - blanks]
+    }
+
+    #[inline]
+    fn letters<const BITS: u32>(self, text: &[u8], skip: usize) -> u128 {
+        collation::letters::<BITS>(self.compared(text).get(skip..).unwrap_or(&[]), self.skips_marks)
     }
 
     fn put(self, text: &[u8], out: &mut [u8]) -> usize {
@@ -183,6 +247,7 @@ impl Codec {
             let order = *(*rel).rd_support.add(column * column::SUPPORT_FUNCTIONS as usize);
             let collation = *(*rel).rd_indcollation.add(column);
             let option = *(*rel).rd_indoption.add(column);
+            let ty = image::type_of(rel, column);
             let stored = stored.map(|stored| stored.kind);
             let encoding = match stored {
                 Some(DigitKind::Opaque { .. }) => Encoding::Opaque,
@@ -191,7 +256,7 @@ impl Codec {
             let image = Image::of(rel, column);
             let is_opaque = matches!(encoding, Encoding::Opaque);
             let has_prefix = is_opaque && !matches!(stored, Some(DigitKind::Opaque { prefix: 0, .. }));
-            let abbreviation = if has_prefix { Abbreviation::of(order, collation) } else { None };
+            let abbreviation = if has_prefix { Abbreviation::of(order, collation, ty) } else { None };
             let prefix = if abbreviation.is_some() { abbreviation::LENGTH as u8 } else { 0 };
             let hints = if is_opaque { Hints::of(order, collation, prefix) } else { None };
             let support = if is_opaque { SortSupport::of(order, collation, false) } else { None };
@@ -347,9 +412,8 @@ impl Codec {
 
     /// Fills `out` with the hint of an opaque digit's value, and returns how many bytes that has.
     pub fn hint(&self, value: &[u8], out: &mut [u8]) -> usize {
-        let (Some(hints), Some(text)) = (self.hints, stored_content(value)) else { return 0 };
-        let Some((last, room)) = out.split_last_mut() else { return 0 };
-        let length = hints.put(text, room);
+        let (Some(hints), Some((last, room))) = (self.hints, out.split_last_mut()) else { return 0 };
+        let length = hints.put(value, room);
         if !self.shape.descending || length == 0 {
             return length;
         }
@@ -362,31 +426,23 @@ impl Codec {
     /// The brief hint of an opaque digit's value, of what it has behind so many bytes.
     #[inline]
     pub fn brief_hint(&self, value: &[u8], skip: usize) -> u64 {
-        let (Some(hints), Some(text)) = (self.hints, stored_content(value)) else { return 0 };
-        let behind = hints.compared(text).get(skip..).unwrap_or(&[]);
-        let letters = (collation::letters::<{ u64::BITS }>(behind, hints.skips_marks) >> u64::BITS) as u64;
-        if self.shape.descending { !letters } else { letters }
+        let Some(hints) = self.hints else { return 0 };
+        let brief = (hints.brief::<{ u64::BITS }>(value, skip) >> u64::BITS) as u64;
+        if self.shape.descending { !brief } else { brief }
     }
 
     /// Its long hint. A letter has two bytes in a collation's sort key at most, of which the prefix is the front.
     #[inline]
     pub fn long_hint(&self, value: &[u8]) -> u128 {
-        let (Some(hints), Some(text)) = (self.hints, stored_content(value)) else { return 0 };
-        let DigitKind::Opaque { prefix, .. } = self.shape.kind else { return 0 };
-        let letters = collation::letters::<{ u128::BITS }>(hints.compared(text), hints.skips_marks);
-        let letters = letters.unbounded_shl(u32::from(prefix) / 2 * collation::LETTER_BITS);
-        if self.shape.descending { !letters } else { letters }
+        let (Some(hints), DigitKind::Opaque { prefix, .. }) = (self.hints, self.shape.kind) else { return 0 };
+        let long = hints.brief::<{ u128::BITS }>(value, 0);
+        let long = long.unbounded_shl(u32::from(prefix) / 2 * collation::LETTER_BITS);
+        if self.shape.descending { !long } else { long }
     }
 
-    /// How many bytes two of them have in common at their fronts.
+    /// How many bytes two of them have in common at their fronts, if hints may begin behind these.
     pub fn common(&self, a: &[u8], b: &[u8]) -> usize {
-        match (self.hints, stored_content(a), stored_content(b)) {
-            (Some(_), Some(a), Some(b)) => {
-                let length = a.len().min(b.len());
-                front_length(&a[..length], &b[..length])
-            }
-            _ => 0,
-        }
+        self.hints.map_or(0, |hints| hints.common(a, b))
     }
 
     /// How two values of an opaque column are ordered, whose comparison function (support function 1) is given.
