@@ -592,10 +592,15 @@ impl DigitShape {
     pub fn take_field(&self, bytes: &mut &[u8]) -> Option<u128> {
         let DigitKind::Fixed(width) = self.kind else { return None };
         let stored = self.take(bytes, |source| source.skip(width.into()))?;
-        let (bytes, words) = stored.as_rchunks::<4>();
-        let first = bytes.iter().fold(0, |field, byte| field << 8 | u128::from(byte ^ self.flip()));
-        let flip = u32::from_ne_bytes([self.flip(); 4]);
-        Some(words.iter().fold(first, |field, word| field << 32 | u128::from(u32::from_be_bytes(*word) ^ flip)))
+        let flip = u64::from_ne_bytes([self.flip(); 8]);
+        // Most are of these widths.
+        if let Some(word) = stored.first_chunk::<8>().filter(|_| width == 8) {
+            return Some((u64::from_be_bytes(*word) ^ flip).into());
+        }
+        if let Some(word) = stored.first_chunk::<4>().filter(|_| width == 4) {
+            return Some((u32::from_be_bytes(*word) ^ flip as u32).into());
+        }
+        Some(stored.iter().fold(0, |field, byte| field << 8 | u128::from(byte ^ self.flip())))
     }
 
     /// Takes a text off the front of `bytes`, as it is stored: [`copy_text`](Self::copy_text) copies it.

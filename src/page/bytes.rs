@@ -164,7 +164,7 @@ impl KeyCopies {
 
     /// Copies an entry with this head as the `at`-th; `false` if it cannot be one.
     #[inline]
-    pub fn set(&mut self, at: usize, node: &Node<'_, Bytes>, head: usize) -> bool {
+    fn set(&mut self, at: usize, node: &Node<'_, Bytes>, head: usize) -> bool {
         self.lanes[at] = node.lane_of(head);
         let from = node.cell_of(head);
         if (self.whole_from..SPACE_END).contains(&from.into()) {
@@ -177,6 +177,31 @@ impl KeyCopies {
         }
         self.cells[at] = self.last.1;
         true
+    }
+
+    /// Copies the entries in so many slots of a node, from one on, as the `at`-th and those behind it. `false` if some
+    /// cannot be any, or are out of order as far as lanes tell.
+    #[inline]
+    pub fn set_all(&mut self, at: usize, node: &Node<'_, Bytes>, from: usize, count: usize) -> bool {
+        if self.whole_from == SPACE_END {
+            let (mut sound, mut next, mut before) = (true, at, 0);
+            node.for_each_head(from..from + count, |head, slots| {
+                let lane = node.lane_of(head);
+                sound &= lane >= before;
+                before = lane;
+                (next..next + slots).for_each(|at| sound &= self.set(at, node, head));
+                next += slots;
+            });
+            return sound;
+        }
+        let (lanes, cells) = (&mut self.lanes[at..at + count], &mut self.cells[at..at + count]);
+        node.read_lanes(from, lanes);
+        node.read_cells(from, cells);
+        let lowest = self.whole_from as u16;
+        // Without an end before the last, so that vectors do it.
+        let are_copied =
+            cells.iter().fold(true, |sound, cell| sound & (*cell == 0 || (lowest..SPACE_END as u16).contains(cell)));
+        are_copied & lanes.iter().zip(lanes.get(1..).unwrap_or_default()).fold(true, |sound, (a, b)| sound & (a <= b))
     }
 
     /// Copies a cell, with all others if it is one too many, and says where it is then. `None` if there can be none.

@@ -172,6 +172,20 @@ impl<'a, K: KeySpace> Node<'a, K> {
         if out.len() < FEW { read(Simd::chosen(), (self, out)) } else { Simd::run(read, (self, out)) }
     }
 
+    /// Reads where the entries' cells begin from a slot on, 0 for none: there are as many as there is room for.
+    #[inline(always)]
+    pub(super) fn read_cells(&self, from: usize, out: &mut [u16]) {
+        if self.frame.is_grouped || self.frame.cell_width == 0 {
+            let mut at = 0;
+            return self.for_each_head(from..from + out.len(), |head, count| {
+                out[at..at + count].fill(self.cell_of(head));
+                at += count;
+            });
+        }
+        let stored = self.page.bytes.get(self.frame.cell_at(from)..).unwrap_or_default();
+        frame::each_of::<CELL, _>(stored, out, |cell| cell as u16);
+    }
+
     /// The same of a node whose entries share no heads.
     #[inline(always)]
     fn read_own_lanes(&self, from: usize, out: &mut [K::Lane]) {

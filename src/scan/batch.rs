@@ -312,15 +312,14 @@ impl KeyBatch<Bytes> for BytesBatch {
 
     #[inline]
     fn set(&mut self, at: usize, node: &Node<'_, Bytes>, from: usize, count: usize) -> bool {
-        let (mut sound, mut next, mut before) = (true, at, 0);
-        node.for_each_head(from..from + count, |head, slots| {
+        if self.wanted {
+            return self.copies.set_all(at, node, from, count);
+        }
+        let (mut sound, mut before) = (true, 0);
+        node.for_each_head(from..from + count, |head, _| {
             let lane = node.lane_of(head);
             sound &= lane >= before;
             before = lane;
-            if self.wanted {
-                (next..next + slots).for_each(|at| sound &= self.copies.set(at, node, head));
-            }
-            next += slots;
         });
         sound
     }

@@ -149,7 +149,7 @@ impl<K: Scannable> Cursor<K> {
             if !wanted.next(self.direction, &self.bound, &mut range) {
                 break;
             }
-            let leaf = self.go_on(tree, &range)?;
+            let (leaf, begins_at_edge) = self.go_on(tree, &range)?;
             tree.store().note_read(&leaf);
             if self.goes_round(&leaf) {
                 let what = "scan comes to a page again: keys are out of order";
@@ -163,8 +163,10 @@ impl<K: Scannable> Cursor<K> {
                 && K::is_bounded(&page)
                 // Compiled for each direction.
                 && match self.direction {
-                    forward @ Direction::Forward => self.collect(forward, tree, &page, wanted, &mut range, reading, out),
-                    backward => self.collect(backward, tree, &page, wanted, &mut range, reading, out),
+                    forward @ Direction::Forward => {
+                        self.collect(forward, tree, &page, begins_at_edge, wanted, &mut range, reading, out)
+                    }
+                    backward => self.collect(backward, tree, &page, begins_at_edge, wanted, &mut range, reading, out),
                 };
             if !sound {
                 let what = "entries are out of order, or are no entries";
@@ -229,20 +231,22 @@ impl<K: Scannable> Cursor<K> {
         }
     }
 
-    /// The leaf where a range begins (backward: ends), share-locked: the next one along if that is where it must be.
-    fn go_on<'t, S: Store>(&self, tree: Tree<'t, S, K>, range: &Range<K>) -> Result<Locked<'t, S, Shared>> {
+    /// The leaf where a range begins (backward: ends), share-locked: the next one along if that is where it must be. Then
+    /// the range begins at its edge.
+    fn go_on<'t, S: Store>(&self, tree: Tree<'t, S, K>, range: &Range<K>) -> Result<(Locked<'t, S, Shared>, bool)> {
         let place = range.near_end(self.direction);
+        let descend = || Ok((tree.leaf(self.seek(tree, place))?, false));
         if !is_link(self.link) || !K::same(place, &self.edge) {
-            return tree.leaf(self.seek(tree, place));
+            return descend();
         }
         let leaf = tree.leaf_via(self.link, self.seek(tree, &self.edge))?;
         if self.is_next(&tree.page(&leaf)?, leaf.block()) {
-            return Ok(leaf);
+            return Ok((leaf, true));
         }
         // The pages have changed since, or one of them is not the one that was there.
         leaf.release();
         self.check_edge(tree)?;
-        tree.leaf(self.seek(tree, place))
+        descend()
     }
 
     /// The leaf that the scan comes to at a place.
@@ -263,7 +267,7 @@ impl<K: Scannable> Cursor<K> {
     }
 
     /// Adds what is wanted of a page to the matches, from `range` on, and goes on to the place where no more of it is
-    /// on this page. `false` if the page is damaged.
+    /// on this page. Where the range begins at the page's edge, nothing is searched for. `false` if the page is damaged.
     #[expect(clippy::too_many_arguments)]
     #[inline(always)]
     fn collect<S: Store>(
@@ -271,6 +275,7 @@ impl<K: Scannable> Cursor<K> {
         direction: Direction,
         tree: Tree<'_, S, K>,
         page: &Page<'_, K>,
+        begins_at_edge: bool,
         wanted: &impl Wanted<K>,
         range: &mut Range<K>,
         reading: Reading,
@@ -278,9 +283,9 @@ impl<K: Scannable> Cursor<K> {
     ) -> bool {
         let order = tree.order();
         let (mut sound, mut is_last, mut turns) = (true, false, 0);
-        let (fence, link, edge) = match direction {
-            Direction::Forward => (page.high(), page.right(), page.end()),
-            Direction::Backward => (page.low(), page.left(), Position::FIRST),
+        let (fence, link, first, edge) = match direction {
+            Direction::Forward => (page.high(), page.right(), Position::FIRST, page.end()),
+            Direction::Backward => (page.low(), page.left(), page.end(), Position::FIRST),
         };
         K::set_to_fence(&mut self.edge, fence);
         self.link = link;
@@ -292,7 +297,7 @@ impl<K: Scannable> Cursor<K> {
             turns += 1;
             sound &= turns < MOST_TURNS;
             let near = K::borrow(range.near_end(direction), order);
-            let from = page.lower_bound(near);
+            let from = if begins_at_edge && turns == 1 { first } else { page.lower_bound(near) };
             sound &= page.is_between(from, near);
             let entry = match direction {
                 Direction::Forward => page.entry(from),

@@ -262,6 +262,15 @@ macro_rules! keyed {
 
 keyed!(u32 u64 u128);
 
+/// An index's only column, beside which entries carry nothing, so that its value is had in a few copies.
+#[derive(Clone, Copy)]
+enum Only {
+    /// A text in byte order: its bytes are the normal part behind a marker.
+    Text,
+    /// An opaque value: its bytes are the value part behind a marker.
+    Value,
+}
+
 /// The columns of an index whose keys are byte strings.
 #[derive(Clone)]
 pub struct BytesColumns {
@@ -274,6 +283,8 @@ pub struct BytesColumns {
     functions: [*mut FmgrInfo; KeyShape::MAX_COLUMNS],
     /// Whether an opaque column is an expression.
     computes: bool,
+    /// How an only column's value is stored, if there is no other and nothing beside it.
+    only: Option<Only>,
     cache: CompareCache,
     places: PlaceCache,
     /// What is asked of the functions, if there are any.
@@ -308,7 +319,13 @@ impl BytesColumns {
             let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
             let counts = is_opaque.then(|| CompareCounts::of_session((*rel).rd_id));
             let (cache, places) = (CompareCache::new(), PlaceCache::new());
-            BytesColumns { shape, codecs, keys, payloads, all, functions, computes, cache, places, counts }
+            let only = match codecs[0].is_stored_whole() {
+                _ if all > 1 || carries => None,
+                true if is_opaque => Some(Only::Value),
+                true => Some(Only::Text),
+                false => None,
+            };
+            BytesColumns { shape, codecs, keys, payloads, all, functions, computes, only, cache, places, counts }
         }
     }
 
@@ -488,6 +505,22 @@ impl Keyed for Bytes {
         entry: &Entry<'_, Bytes>,
         tuple: &mut Tuple,
     ) -> Option<*mut pg_sys::IndexTupleData> {
+        if let Some(only) = columns.only {
+            let Stored { prefix, head, suffix, payload } = entry.key;
+            // SAFETY: no frame here owns a destructor.
+            let formed = unsafe {
+                match only {
+                    Only::Text => tuple.form_text(DigitShape::VALUE, (prefix, head, suffix), entry.tid),
+                    Only::Value => match columns.codecs[0].whole_value(payload) {
+                        Some(value) => tuple.form_value(value, entry.tid),
+                        None => None,
+                    },
+                }
+            };
+            if formed.is_some() {
+                return formed;
+            }
+        }
         let mut room = KeyBuffer::new();
         let Opened { mut normal, mut value, mut carried } = columns.shape.open(&entry.key, &mut room)?;
         tuple.clear();

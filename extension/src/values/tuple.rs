@@ -8,6 +8,7 @@ use pgrx::pg_sys::{IndexTupleData, MemoryContext};
 use crate::pg::memory::{free_array, zeroed_values};
 use crate::pg::tid::heap_tid;
 use crate::values::column;
+use crate::values::varlena::{MOST_SHORT, short_header};
 
 /// The tuple that is being formed, or was formed last.
 pub struct Tuple {
@@ -167,6 +168,64 @@ impl Tuple {
         self.put_header(start, size | HAS_VARIABLE | has_nulls, tid)
     }
 
+    /// The tuple of an only column that is these bytes, of the row with this TID.
+    ///
+    /// # Safety
+    /// The caller's frames own no destructors: may raise when out of memory.
+    #[inline]
+    pub unsafe fn form_value(&mut self, value: &[u8], tid: Tid) -> Option<*mut IndexTupleData> {
+        // SAFETY: no frame here owns a destructor.
+        let room = unsafe { self.room_for(value.len()) };
+        copy_short(value, room.get_mut(..value.len())?);
+        Some(self.form_only(value.len(), tid))
+    }
+
+    /// The tuple of an only column that is a text, less the length in front, of the row with this TID: the bytes of
+    /// three pieces behind a first one that is `marker`. None if it is none, or too long for a length of 1 byte.
+    ///
+    /// # Safety
+    /// The caller's frames own no destructors: may raise when out of memory.
+    #[inline]
+    pub unsafe fn form_text(
+        &mut self,
+        marker: u8,
+        (front, middle, back): (&[u8], u64, &[u8]),
+        tid: Tid,
+    ) -> Option<*mut IndexTupleData> {
+        // Without a back the middle may end with zeros, and without a middle the front.
+        let middle_length = if back.is_empty() { 8 - middle.trailing_zeros() as usize / 8 } else { 8 };
+        let length = front.len() + middle_length + back.len();
+        if middle_length == 0 || length > 1 + MOST_SHORT {
+            return None;
+        }
+        // SAFETY: no frame here owns a destructor.
+        let room = unsafe { self.room_for(1 + MOST_SHORT + 8) };
+        copy_short(front, room.get_mut(..front.len())?);
+        room.get_mut(front.len()..front.len() + 8)?.copy_from_slice(&middle.to_be_bytes());
+        copy_short(back, room.get_mut(front.len() + 8..front.len() + 8 + back.len())?);
+        if core::mem::replace(&mut room[0], short_header(length - 1)) != marker {
+            return None;
+        }
+        Some(self.form_only(length, tid))
+    }
+
+    /// Room for so many bytes of a tuple's only column.
+    #[inline(always)]
+    unsafe fn room_for(&mut self, length: usize) -> &mut [u8] {
+        self.clear();
+        if VALUES + length > self.bytes.len() {
+            // SAFETY: no frame here owns a destructor.
+            unsafe { self.grow(VALUES + length) };
+        }
+        &mut self.bytes[VALUES..]
+    }
+
+    #[inline(always)]
+    fn form_only(&mut self, length: usize, tid: Tid) -> *mut IndexTupleData {
+        let size = (HEADER + length).next_multiple_of(8).min(MOST_SIZE) as u16;
+        self.put_header(VALUES - HEADER, size | HAS_VARIABLE, tid)
+    }
+
     #[inline(always)]
     fn put_header(&mut self, start: usize, t_info: u16, tid: Tid) -> *mut IndexTupleData {
         let tuple = self.bytes[start..VALUES].as_mut_ptr().cast::<IndexTupleData>();
@@ -184,6 +243,20 @@ impl Tuple {
             bytes[..self.used].copy_from_slice(&self.bytes[..self.used]);
             free_array(core::mem::replace(&mut self.bytes, bytes));
         }
+    }
+}
+
+/// Copies bytes into as many, few without a call.
+#[inline(always)]
+fn copy_short(from: &[u8], to: &mut [u8]) {
+    match (from.first_chunk::<16>(), from.last_chunk::<16>(), to.len()) {
+        (Some(front), Some(back), ..=32) => {
+            to[..16].copy_from_slice(front);
+            let rest = to.len() - 16;
+            to[rest..].copy_from_slice(back);
+        }
+        (_, _, ..16) => to.iter_mut().zip(from).for_each(|(to, from)| *to = *from),
+        _ => to.copy_from_slice(from),
     }
 }
 
@@ -206,37 +279,77 @@ fn layout(ty: ColumnType) -> (usize, usize) {
     }
 }
 
-/// How to form the tuples of an only column whose values are its lanes with some bits turned over: integers to the
-/// server, of whatever type.
+/// Columns that tuples are formed of in this way, at most.
+const MOST_PLAIN: usize = 8;
+
+/// How to form the tuples of entries with exact lanes and without NULLs. Where each value is in its tuple is known
+/// beforehand.
 #[derive(Clone, Copy)]
 pub struct Plain {
     null_rank: bool,
-    turn: u64,
-    bits: u64,
+    /// The bits of a lane that say which columns are NULL, and what they are where none is.
+    nulls: u128,
+    no_nulls: u128,
+    columns: [PlainColumn; MOST_PLAIN],
+    count: usize,
+    size: u16,
+}
+
+/// A column: some bits of a lane, which turned over are the value's image, or a float's field.
+#[derive(Clone, Copy)]
+struct PlainColumn {
+    ty: ColumnType,
+    shift: u32,
+    bits: u128,
+    turn: u128,
+    at: usize,
 }
 
 impl Plain {
-    /// None if the columns are others.
+    /// None if there are too many columns.
     pub fn of(shape: &KeyShape) -> Option<Plain> {
-        let [column] = shape.columns() else { return None };
-        if !column::is_integer(column.ty) {
-            return None;
+        let count = Some(shape.columns().len()).filter(|count| *count <= MOST_PLAIN)?;
+        let filler = PlainColumn { ty: ColumnType::Bool, shift: 0, bits: 0, turn: 0, at: VALUES };
+        let null_rank = shape.null_rank();
+        let mut plain = Plain { null_rank, nulls: 0, no_nulls: 0, columns: [filler; MOST_PLAIN], count, size: 0 };
+        let mut end = VALUES;
+        for (c, column) in shape.columns().iter().enumerate() {
+            let (ty, shift) = (column.ty, shape.slot(c).shift);
+            let (length, align) = layout(ty);
+            let bits = u128::MAX >> (u128::BITS - ty.bits());
+            let zero = if ty.is_float() { 0 } else { ty.encode(0).0 };
+            if count > 1 {
+                let null = bits + 1;
+                plain.nulls |= null << shift;
+                plain.no_nulls |= (shape.slot_of(c, 0) & null) << shift;
+            }
+            let at = end.next_multiple_of(align);
+            plain.columns[c] = PlainColumn { ty, shift, bits, turn: shape.slot_of(c, zero) & bits, at };
+            end = at + length;
         }
-        let bits = u64::MAX >> (64 - column.ty.bits());
-        // The lane of the image 0 is what has to be turned over to get it back.
-        let turn = shape.pack(&[Some(0)]).lane as u64;
-        Some(Plain { null_rank: shape.null_rank(), turn, bits })
+        plain.size = (end - VALUES + HEADER).next_multiple_of(8) as u16;
+        Some(plain)
     }
 
-    /// The tuple of an entry; None if its value is NULL.
+    /// The tuple of an entry; None if a value is NULL, or a float that is zero or NaN.
     #[inline(always)]
-    pub fn form(&self, lane: u64, tid: Tid, tuple: &mut Tuple) -> Option<*mut IndexTupleData> {
-        if tid.rank() == self.null_rank {
+    pub fn form(&self, lane: u128, tid: Tid, tuple: &mut Tuple) -> Option<*mut IndexTupleData> {
+        if tid.rank() == self.null_rank || lane & self.nulls != self.no_nulls {
             return None;
         }
-        let value = (lane ^ self.turn) & self.bits;
-        // What lies behind a short value is padding.
-        tuple.bytes[VALUES..VALUES + 8].copy_from_slice(&value.to_le_bytes());
-        Some(tuple.put_header(VALUES - HEADER, (HEADER + 8) as u16, tid))
+        for column in &self.columns[..self.count] {
+            let mut image = (lane >> column.shift & column.bits) ^ column.turn;
+            if column.ty.is_float() {
+                let sign = column.bits ^ column.bits >> 1;
+                if image == sign || image == column.bits {
+                    return None;
+                }
+                image ^= if image & sign == 0 { column.bits } else { sign };
+            }
+            let room = tuple.bytes.get_mut(column.at..column.at + LONGEST_EXACT)?;
+            // SAFETY: room for the longest type.
+            unsafe { column::store(column.ty, image, room.as_mut_ptr()) };
+        }
+        Some(tuple.put_header(VALUES - HEADER, self.size, tid))
     }
 }

@@ -67,7 +67,7 @@ macro_rules! searched {
                 keys: pg_sys::MemoryContext,
                 context: pg_sys::MemoryContext,
             ) {
-                let (selection, plain, tuple) = (Selection::new(shape), Plain::of(shape), Tuple::new(context));
+                let (selection, plain, tuple) = (Selection::new(shape), None, Tuple::new(context));
                 // SAFETY: `conditions` is not written yet.
                 unsafe { conditions.write(ExactConditions { shape, selection, rechecks: false, keys, plain, tuple }) };
             }
@@ -85,7 +85,8 @@ macro_rules! searched {
             }
 
             unsafe fn want_tuples(conditions: &mut ExactConditions, wanted: bool) {
-                if wanted {
+                if wanted && conditions.plain.is_none() {
+                    conditions.plain = Plain::of(conditions.shape);
                     // SAFETY: no frame here owns a destructor.
                     unsafe { conditions.tuple.make_room() };
                 }
@@ -102,7 +103,7 @@ macro_rules! searched {
                 matches: &Matches<$lane>,
                 at: usize,
             ) -> Option<*mut pg_sys::IndexTupleData> {
-                conditions.plain.as_ref()?.form(matches.lane(at).to_u128() as u64, matches.tid(at), &mut conditions.tuple)
+                conditions.plain.as_ref()?.form(matches.lane(at).to_u128(), matches.tid(at), &mut conditions.tuple)
             }
 
             #[inline]

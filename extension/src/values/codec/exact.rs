@@ -29,6 +29,21 @@ pub(super) unsafe fn get(ty: ColumnType, field: u128, carried: &mut &[u8], tuple
     unsafe { tuple.put_exact(ty, ty.decode(field, negative)) }
 }
 
+/// The same of a float, most of which have but one image.
+#[inline(always)]
+pub(super) unsafe fn get_float(ty: ColumnType, field: u128, carried: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
+    let all = u64::MAX >> (u64::BITS - ty.bits());
+    let (sign, low) = (all ^ all >> 1, field as u64);
+    // SAFETY: no frame here owns a destructor.
+    unsafe {
+        if low == sign || low == all {
+            return get(ty, field, carried, tuple);
+        }
+        let image = low ^ if low & sign == 0 { all } else { sign };
+        tuple.put_integer(image, ty.bits() as usize / 8)
+    }
+}
+
 /// The largest field of a type.
 pub(super) fn last_field(ty: ColumnType) -> u128 {
     u128::MAX >> (128 - ty.bits())

@@ -76,6 +76,26 @@ impl Image {
         DigitKind::Opaque { prefix, value }
     }
 
+    /// Whether a value may have a length of 1 byte.
+    pub(super) fn is_packable(self) -> bool {
+        self.packable
+    }
+
+    /// Whether values are stored as a tuple has them.
+    pub(super) fn is_whole(self) -> bool {
+        self.packable || self.length > 0 && !self.has_needless_length()
+    }
+
+    /// Whether these bytes are a value that is [stored so](Image::is_whole).
+    #[inline]
+    pub(super) fn is_value(self, stored: &[u8]) -> bool {
+        match stored.first() {
+            _ if self.length > 0 => stored.len() == self.length as usize,
+            Some(short) if short & 1 == 1 => usize::from(short >> 1) == stored.len(),
+            _ => stored.first_chunk().is_some_and(|header| bytes_header(stored.len() - HEADER) == *header),
+        }
+    }
+
     /// Whether a value of fixed length has one in front nevertheless: it is longer than a kind can say.
     fn has_needless_length(self) -> bool {
         self.length > u8::MAX.into()

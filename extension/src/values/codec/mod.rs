@@ -361,6 +361,22 @@ impl Codec {
         unsafe { self.put(value, false, key, &mut Buffer::<0>::new()) };
     }
 
+    /// Whether a digit has the bytes of a tuple's value in one piece, but for the length that a text has in front.
+    pub fn is_stored_whole(&self) -> bool {
+        match self.encoding {
+            Encoding::Text => !self.shape.descending && self.image.is_packable(),
+            Encoding::Opaque => self.image.is_whole(),
+            _ => false,
+        }
+    }
+
+    /// The value of an opaque column that is all of a value part. None if it is NULL or damaged.
+    #[inline]
+    pub fn whole_value<'a>(&self, payload: &'a [u8]) -> Option<&'a [u8]> {
+        let (&marker, value) = payload.split_first()?;
+        (marker == DigitShape::VALUE && self.image.is_value(value)).then_some(value)
+    }
+
     /// Takes a digit, an opaque one without its prefix, off the front of `key` and its residue off the front of
     /// `carried`: the value is the tuple's next column. None if the bytes are damaged.
     ///
@@ -378,6 +394,9 @@ impl Codec {
             match (self.encoding, self.turn) {
                 (_, Some(turn)) => tuple.put_integer(shape.take_field(key)? as u64 ^ turn, image.align.into()),
                 (Encoding::Text, _) => image.get_text(shape, shape.take_text(key)?, 0, tuple),
+                (Encoding::Exact(ty), _) if ty.is_float() => {
+                    exact::get_float(ty, shape.take_field(key)?, carried, tuple)
+                }
                 _ => self.get_other(key, carried, tuple),
             }
         }
