@@ -392,19 +392,30 @@ fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
 /// The most bytes of a [`ValueLength::Variable`] value that have a length of 1 byte.
 const MAX_SHORT: usize = 126;
 
-/// The length, itself included, that a value begins with.
+/// The length, itself included, that a value begins with: one of a byte, or one of four, of a value that is compressed
+/// or not.
 fn variable_length(bytes: &[u8]) -> Option<usize> {
     match *bytes.first()? {
         1 => None,
         short if short & 1 == 1 => Some(usize::from(short >> 1)),
+        long if u32::from(long) & 3 == COMPRESSED => long_length(bytes, COMPRESSED, 8),
         _ => bytes_length(bytes),
     }
 }
 
 fn bytes_length(bytes: &[u8]) -> Option<usize> {
-    let length = u32::from_le_bytes(*bytes.first_chunk()?);
-    (length & 3 == 0 && length >> 2 >= 4).then_some((length >> 2) as usize)
+    long_length(bytes, PLAIN, 4)
 }
+
+/// The length that is in front in four bytes, if it is of that form and not less than that.
+fn long_length(bytes: &[u8], form: u32, least: usize) -> Option<usize> {
+    let length = u32::from_le_bytes(*bytes.first_chunk()?);
+    Some((length >> 2) as usize).filter(|of| length & 3 == form && *of >= least)
+}
+
+/// The lower two bits of a length of four bytes: what is behind it is the value, or what the server compressed it to.
+const PLAIN: u32 = 0;
+const COMPRESSED: u32 = 2;
 
 /// How a column's values become digits, and are had back.
 ///
@@ -538,6 +549,12 @@ impl DigitShape {
         if length == ValueLength::CString {
             buffer.put_byte(0);
         }
+    }
+
+    /// Puts a value that already has its length in front, as the server compressed it: a [`ValueLength::Variable`] one.
+    pub fn put_compressed<const N: usize>(&self, prefix: &[u8], value: &[u8], buffer: &mut Buffer<N>) {
+        self.sink(buffer).put(prefix);
+        buffer.put(value);
     }
 
     /// Whether the digit at the front of `bytes` is NULL. A zero marker always is: a key that was cut short seems to go
@@ -1112,6 +1129,9 @@ mod tests {
         }
         assert_eq!(lengths.map(|value| shape(value).length(&[1, 5, 7, 0, 0, 0])), [Some(3), None]);
         assert_eq!(lengths.map(|value| shape(value).length(&[1, 20, 0, 0, 0, 7])), [Some(6); 2]);
+        let mut compressed = Buffer::<16>::new();
+        shape(ValueLength::Variable).put_compressed(&[], &[9 << 2 | 2, 0, 0, 0, 50, 0, 0, 0, 7], &mut compressed);
+        assert_eq!(lengths.map(|value| shape(value).length(compressed.as_slice())), [Some(10), None]);
     }
 
     #[test]

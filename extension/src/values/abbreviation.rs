@@ -6,7 +6,6 @@
 
 use core::ffi::{CStr, c_int};
 
-use fpbtree_engine::keys::bytes::MOST_KEY;
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use crate::pg::ffi;
@@ -14,7 +13,7 @@ use crate::pg::ffi::pfree;
 use crate::values::collation::is_byte_order;
 use crate::values::elements::{self, Elements};
 use crate::values::sort_support::SortSupport;
-use crate::values::varlena::with_content;
+use crate::values::varlena::{COMPRESSED, HEADER, with_content};
 
 /// Bytes of an abbreviated key.
 pub const LENGTH: usize = elements::FRONT;
@@ -48,7 +47,7 @@ impl Abbreviation {
         }
     }
 
-    /// The abbreviated key of a value. Of a value that is longer than any key can be it is of no use, and is not made:
+    /// The abbreviated key of a value. Of a value that is longer than any index has it is of no use, and is not made:
     /// the server's converter keeps as much memory as the longest value took.
     ///
     /// # Safety
@@ -57,7 +56,7 @@ impl Abbreviation {
         // SAFETY: all types with abbreviations have a length in front.
         unsafe {
             match self {
-                _ if ffi::toast_raw_datum_size(value) > MOST_KEY => [0; LENGTH],
+                _ if ffi::toast_raw_datum_size(value) > HEADER + COMPRESSED.end() => [0; LENGTH],
                 Abbreviation::SortKey(support) => support.abbreviated(value).to_be_bytes(),
                 Abbreviation::LowerCase => lower_case(value),
                 Abbreviation::Elements(elements) => with_content(value, |content| elements.front(content)),

@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::pg::ffi;
 use crate::values::tuple::Tuple;
-use crate::values::varlena::{HEADER, MOST_SHORT, bytes_header, short_header, with_content};
+use crate::values::varlena::{COMPRESSED, HEADER, MOST_SHORT, bytes_header, short_header, with_compressed, with_plain};
 
 /// Where a value is put whose alignment does not let it be read in place.
 #[repr(align(8))]
@@ -111,7 +111,13 @@ impl Image {
         // SAFETY: a value of the column, which is stored so.
         unsafe {
             match self.length {
-                Self::VARLENA => with_content(value, |content| shape.put_opaque(prefix, content, buffer)),
+                Self::VARLENA => with_plain(value, |plain, content| {
+                    let compressed = self.packable && COMPRESSED.contains(&content.len());
+                    let put = |value: &[u8]| shape.put_compressed(prefix, value, buffer);
+                    if !compressed || with_compressed(plain, put).is_none() {
+                        shape.put_opaque(prefix, content, buffer);
+                    }
+                }),
                 length if length < 0 => {
                     shape.put_opaque(prefix, CStr::from_ptr(value.cast_mut_ptr()).to_bytes(), buffer);
                 }

@@ -2,7 +2,7 @@
 //!
 //! A digit says what the order of a value depends on. What else its image needs, its *residue*, goes beside it: the
 //! display scale of a numeric, the trailing blanks of a `character(n)`, the fields of an interval, the sign of a float
-//! that is zero or NaN. Values are detoasted: none is stored compressed or out of line.
+//! that is zero or NaN. Values are detoasted; long ones that nothing but functions compares are compressed again.
 
 use core::cmp::Ordering;
 
@@ -19,7 +19,7 @@ use crate::values::collation::{self, SortKeys, is_byte_order};
 use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
 use crate::values::sort_support::SortSupport;
 use crate::values::tuple::Tuple;
-use crate::values::varlena::{stored_content, with_content};
+use crate::values::varlena::{is_compressed, stored_content, with_content};
 
 mod bits;
 mod exact;
@@ -142,12 +142,13 @@ impl Hints {
         }
     }
 
-    /// Fills `out` with the hint of a value, and returns how many bytes that has.
-    fn put(self, value: &[u8], out: &mut [u8]) -> usize {
+    /// Fills `out` with the hint of a value, given what is behind its length if it has one, and returns how many bytes
+    /// that has.
+    fn put(self, content: &[u8], out: &mut [u8]) -> usize {
         match self {
-            Hints::Texts(texts) => stored_content(value).map_or(0, |text| texts.put(text, out)),
+            Hints::Texts(texts) => texts.put(content, out),
             Hints::Labels => {
-                let label = label(value).to_be_bytes();
+                let label = label(content).to_be_bytes();
                 let length = label.len().min(out.len());
                 out[..length].copy_from_slice(&label[..length]);
                 length
@@ -432,7 +433,15 @@ impl Codec {
     /// Fills `out` with the hint of an opaque digit's value, and returns how many bytes that has.
     pub fn hint(&self, value: &[u8], out: &mut [u8]) -> usize {
         let (Some(hints), Some((last, room))) = (self.hints, out.split_last_mut()) else { return 0 };
-        let length = hints.put(value, room);
+        let length = match hints {
+            Hints::Labels => hints.put(value, room),
+            Hints::Texts(_) if is_compressed(value) => {
+                let Some(datum) = self.datum(value, &mut DatumBuffer::new()) else { return 0 };
+                // SAFETY: a value of the column's; as the trait has it, this may raise.
+                unsafe { with_content(datum, |text| hints.put(text, room)) }
+            }
+            Hints::Texts(_) => stored_content(value).map_or(0, |text| hints.put(text, room)),
+        };
         if !self.shape.descending || length == 0 {
             return length;
         }
