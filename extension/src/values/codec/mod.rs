@@ -436,7 +436,8 @@ impl Codec {
         let length = match hints {
             Hints::Labels => hints.put(value, room),
             Hints::Texts(_) if is_compressed(value) => {
-                let Some(datum) = self.datum(value, &mut DatumBuffer::new()) else { return 0 };
+                let mut scratch = DatumBuffer::new();
+                let Some(datum) = self.datum(value, &mut scratch) else { return 0 };
                 // SAFETY: a value of the column's; as the trait has it, this may raise.
                 unsafe { with_content(datum, |text| hints.put(text, room)) }
             }
