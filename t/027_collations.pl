@@ -21,7 +21,7 @@ my $texts = q{
 		WHEN 0 THEN (ARRAY['', ' ', '-', 'a', 'A', 'á', 'ab', 'a-b', 'a b', 'AB', 'aB', 'résumé', 'resume', 'Resume', 're-sume', E'\t', E'\x01', '_', '日本', '😀', 'zz', 'ZZ', 'co-op', 'coop', 'CO-OP'])[1 + n / 7 % 25]
 		WHEN 1 THEN md5(n::text)
 		WHEN 2 THEN left(md5((n / 49)::text), 3) || CASE WHEN n % 2 = 0 THEN '' ELSE '-' END || left(upper(md5(n::text)), 4)
-		WHEN 3 THEN 'https://example.com/' || repeat('path/', 40) || n % 1000
+		WHEN 3 THEN 'https://example.com/' || repeat('path/', 40 + 120 * (n / 7 % 2)) || n % 1000
 		WHEN 4 THEN chr(1 + abs(hashint4(n)) % 55000) || chr(57344 + abs(hashint4(-n)) % 1000000) || 'x'
 		WHEN 5 THEN repeat(chr(9 + n % 90), 1 + n % 400) || CASE WHEN n % 3 = 0 THEN 'é' ELSE 'e' END
 		ELSE 'name ' || abs(hashint4(n)) % 5000
@@ -101,6 +101,17 @@ SKIP:
 	$node->safe_psql('postgres', 'DROP INDEX i');
 	my (undef, undef, $err) = $node->psql('postgres', 'CREATE UNIQUE INDEX u ON rows USING fpbtree (v)');
 	like($err, qr/could not create unique index "u"/, 'duplicates are noticed');
+
+	# Builds sort compressed texts by their sort keys, too, and then ask the function about neighbours.
+	my ($asked, $problems) = split /\n/, $node->safe_psql('postgres', <<'SQL');
+CREATE TABLE long AS SELECT (md5(n::text) || repeat(' and so on', 100)) COLLATE ruled AS v FROM generate_series(1, 20000) n;
+CREATE INDEX long_v ON long USING fpbtree (v);
+SELECT calls FROM fpbtree_stat_compare('long_v');
+SELECT count(*) FROM fpbtree_check('long_v', true);
+SQL
+	cmp_ok($asked, '>=', 19999, 'a build proves the order of long texts');
+	cmp_ok($asked, '<', 60000, 'which it found by sort keys');
+	is($problems, 0, 'long texts: sound');
 
 	# Lookups of a session that knows most leaves call the function to prove guesses, and little else.
 	$node->safe_psql('postgres', <<'SQL');

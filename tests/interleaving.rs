@@ -5,8 +5,8 @@ mod common;
 
 use common::bytes::{SMALL_KEY, TINY_KEY, Taste};
 use common::*;
-use fpbtree_engine::cache::descents::{Mark, Marks};
-use fpbtree_engine::format::{Block, Geometry, PageBytes, Result, Tid};
+use fpbtree_engine::cache::descents::Marks;
+use fpbtree_engine::format::{Block, Geometry, Mark, PageBytes, Result, Tid};
 use fpbtree_engine::keys::bytes::MOST_KEY;
 use fpbtree_engine::keys::digits::{DigitKind, ValueLength};
 use fpbtree_engine::log::{Change, Horizon};

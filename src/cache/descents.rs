@@ -10,21 +10,12 @@
 
 use core::ops::{Deref, DerefMut};
 
-use crate::format::Lane;
+use crate::format::{Lane, Mark, first_half};
 
 use super::modular::{Error, Interpolation, Linear, Module, Modules, Prefetch, Sentinels, Sorted, Tree, Unsorted};
 
-/// A place in key order, as far as its bits tell it.
-pub type Mark = u128;
-
 /// The first of some marks, and the first behind them, if there is one.
 pub type Marks = (Mark, Option<Mark>);
-
-/// The first half of a mark.
-#[inline(always)]
-pub fn first_half(mark: Mark) -> u64 {
-    (mark >> u64::BITS) as u64
-}
 
 /// The first halves that none but these marks have.
 fn first_halves((from, to): Marks) -> Option<(u64, Option<u64>)> {

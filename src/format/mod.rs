@@ -32,6 +32,15 @@ pub type Block = u32;
 /// One page, as stored.
 pub type PageBytes = [u8; PAGE_SIZE];
 
+/// A place in key order, as far as its bits tell it.
+pub type Mark = u128;
+
+/// The first half of a mark.
+#[inline(always)]
+pub const fn first_half(mark: Mark) -> u64 {
+    (mark >> u64::BITS) as u64
+}
+
 /// The meta page.
 pub const META: Block = 0;
 /// The root page: it never moves, it grows in place (docs/design.md, 5).

@@ -4,7 +4,6 @@
 use super::arrange::Arrangement;
 use super::frame::{Frame, Item};
 use super::*;
-use crate::cache::descents::{Mark, first_half};
 use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_PARTS, OwnedKey, Stored, front_order};
 
 /// Bytes of a mark.
@@ -198,10 +197,9 @@ impl KeyCopies {
         node.read_lanes(from, lanes);
         node.read_cells(from, cells);
         let lowest = self.whole_from as u16;
-        // Without an end before the last, so that vectors do it.
         let are_copied =
             cells.iter().fold(true, |sound, cell| sound & (*cell == 0 || (lowest..SPACE_END as u16).contains(cell)));
-        are_copied & lanes.iter().zip(lanes.get(1..).unwrap_or_default()).fold(true, |sound, (a, b)| sound & (a <= b))
+        are_copied & is_ascending(lanes)
     }
 
     /// Copies a cell, with all others if it is one too many, and says where it is then. `None` if there can be none.

@@ -4,7 +4,6 @@ use super::arrange::{Arrangement, Stored};
 use super::frame::Item;
 use super::split::{outward, reach_of_changes};
 use super::*;
-use crate::cache::descents::{Mark, first_half};
 
 impl<L: Lane> Keys for L {
     type Lane = L;

@@ -535,5 +535,8 @@ fn refuse(bytes: &PageBytes, geometry: &Geometry, block: Block) -> Error {
 /// Whether no lane is less than the one before. Looks at all, which vectors do.
 #[inline]
 fn is_ascending<L: Lane>(lanes: &[L]) -> bool {
-    lanes.iter().zip(&lanes[1..]).fold(true, |ascends, (before, lane)| ascends & (before <= lane))
+    lanes
+        .iter()
+        .zip(lanes.get(1..).unwrap_or_default())
+        .fold(true, |ascends, (before, lane)| ascends & (before <= lane))
 }

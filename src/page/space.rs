@@ -2,7 +2,6 @@
 //! is that of byte strings.
 
 use super::*;
-use crate::cache::descents::Mark;
 use core::cmp::Ordering;
 use core::fmt::Debug;
 

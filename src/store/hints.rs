@@ -2,8 +2,8 @@
 //! (I5).
 
 use super::pages::{LockMode, Locked, PageStore, Pinned};
-use crate::cache::descents::{Mark, Marks};
-use crate::format::{Block, Result};
+use crate::cache::descents::Marks;
+use crate::format::{Block, Mark, Result};
 
 /// A leaf that was seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use super::{
     DeadSearch, Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Seen, Shared, Suspect,
     Writable,
 };
-use crate::cache::descents::{Descents, Mark, Marks};
-use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tid, at};
+use crate::cache::descents::{Descents, Marks};
+use crate::format::{Block, Error, Mark, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Result, Tid, at};
 use crate::log::{Change, Decoded, Horizon, Ranges};
 use crate::page;
 use core::cell::{RefCell, UnsafeCell};

@@ -21,8 +21,7 @@ pub use truncate::FileEnd;
 pub use unique::Verdict;
 pub use vacuum::VacuumStats;
 
-use crate::cache::descents::Mark;
-use crate::format::{Block, Error, Geometry, Position, ROOT, Result, is_link};
+use crate::format::{Block, Error, Geometry, Mark, Position, ROOT, Result, is_link};
 use crate::log::Change;
 use crate::page::{KeySpace, Page, Side};
 use crate::store::{Frames, LockMode, Locked, Pages, Seen, Shared, Store, Writable};

@@ -4,9 +4,9 @@ use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use fpbtree_engine::cache::descents::{Mark, Marks};
+use fpbtree_engine::cache::descents::Marks;
 use fpbtree_engine::cache::hot_keys::Stamp;
-use fpbtree_engine::format::{Block, Error, PAGE_SIZE, PageBytes, ROOT, Result};
+use fpbtree_engine::format::{Block, Error, Mark, PAGE_SIZE, PageBytes, ROOT, Result};
 use fpbtree_engine::log::{Change, Horizon, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};

@@ -3,9 +3,9 @@
 
 use core::cell::UnsafeCell;
 
-use fpbtree_engine::cache::descents::{Descents, KnownLeaf, Mark, Marks};
+use fpbtree_engine::cache::descents::{Descents, KnownLeaf, Marks};
 use fpbtree_engine::cache::hot_keys::Lookup;
-use fpbtree_engine::format::Block;
+use fpbtree_engine::format::{Block, Mark};
 use fpbtree_engine::store::Seen;
 use pgrx::pg_sys::{self, Buffer};
 

@@ -13,7 +13,7 @@ use crate::pg::ffi::pfree;
 use crate::values::collation::is_byte_order;
 use crate::values::elements::{self, Elements};
 use crate::values::sort_support::SortSupport;
-use crate::values::varlena::{COMPRESSED, HEADER, with_content};
+use crate::values::varlena::{COMPRESSIBLE, HEADER, with_content};
 
 /// Bytes of an abbreviated key.
 pub const LENGTH: usize = elements::FRONT;
@@ -56,7 +56,7 @@ impl Abbreviation {
         // SAFETY: all types with abbreviations have a length in front.
         unsafe {
             match self {
-                _ if ffi::toast_raw_datum_size(value) > HEADER + COMPRESSED.end() => [0; LENGTH],
+                _ if ffi::toast_raw_datum_size(value) > HEADER + COMPRESSIBLE.end() => [0; LENGTH],
                 Abbreviation::SortKey(support) => support.abbreviated(value).to_be_bytes(),
                 Abbreviation::LowerCase => lower_case(value),
                 Abbreviation::Elements(elements) => with_content(value, |content| elements.front(content)),

@@ -1,6 +1,6 @@
 //! Columns: which types fit a lane, and how their values look to the server.
 
-use core::ffi::c_int;
+use core::ffi::{c_char, c_int};
 
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR};
@@ -47,6 +47,16 @@ pub fn column_type(order: Oid) -> Option<ColumnType> {
 pub const fn is_integer(ty: ColumnType) -> bool {
     let bytes_in_order = matches!(ty, ColumnType::Uuid | ColumnType::Macaddr | ColumnType::Macaddr8);
     !ty.is_float() && !bytes_in_order
+}
+
+/// The alignment that the catalog has as a letter.
+pub const fn alignment(letter: c_char) -> u8 {
+    match letter as u8 {
+        b'd' => 8,
+        b'i' => 4,
+        b's' => 2,
+        _ => 1,
+    }
 }
 
 /// Whether the `c`-th column of the index is an expression.

@@ -52,38 +52,32 @@ impl Elements {
         // SAFETY: catalog lookups, whose entries stay as long as the process lives.
         unsafe {
             let look_up = |ty: Oid, what: u32| ffi::lookup_type_cache(ty, what as c_int);
-            let base = ffi::getBaseType(column);
+            let base = || ffi::getBaseType(column);
             let of_range = |range: *const TypeCacheEntry| {
                 let element = range.as_ref()?.rngelemtype;
                 (!element.is_null()).then(|| ((*range).rng_cmp_proc_finfo.fn_oid, element.cast_const()))
             };
             let (holder, (compared, element)) = match order.to_u32() {
                 pg_sys::F_BTARRAYCMP => {
-                    let element = ffi::get_element_type(base);
+                    let element = ffi::get_element_type(base());
                     if element == Oid::INVALID {
                         return None;
                     }
                     let element = look_up(element, pg_sys::TYPECACHE_CMP_PROC);
                     (Holder::Array, ((*element).cmp_proc, element.cast_const()))
                 }
-                pg_sys::F_RANGE_CMP => (Holder::Range, of_range(look_up(base, pg_sys::TYPECACHE_RANGE_INFO))?),
+                pg_sys::F_RANGE_CMP => (Holder::Range, of_range(look_up(base(), pg_sys::TYPECACHE_RANGE_INFO))?),
                 pg_sys::F_MULTIRANGE_CMP => {
-                    let multirange = look_up(base, pg_sys::TYPECACHE_MULTIRANGE_INFO);
+                    let multirange = look_up(base(), pg_sys::TYPECACHE_MULTIRANGE_INFO);
                     (Holder::Multirange, of_range((*multirange).rngtype)?)
                 }
                 _ => return None,
-            };
-            let align = match (*element).typalign as u8 {
-                b'd' => 8,
-                b'i' => 4,
-                b's' => 2,
-                _ => 1,
             };
             Some(Elements {
                 holder,
                 ty: column::column_type(compared)?,
                 length: usize::try_from((*element).typlen).ok()?,
-                align,
+                align: column::alignment((*element).typalign).into(),
                 by_value: (*element).typbyval,
             })
         }

@@ -293,6 +293,8 @@ pub struct Plain {
     columns: [PlainColumn; MOST_PLAIN],
     count: usize,
     size: u16,
+    /// What an only column of integers to the server takes, which is the commonest: what is turned over, and the bits.
+    integer: Option<(u64, u64)>,
 }
 
 /// A column: some bits of a lane, which turned over are the value's image, or a float's field.
@@ -311,7 +313,8 @@ impl Plain {
         let count = Some(shape.columns().len()).filter(|count| *count <= MOST_PLAIN)?;
         let filler = PlainColumn { ty: ColumnType::Bool, shift: 0, bits: 0, turn: 0, at: VALUES };
         let null_rank = shape.null_rank();
-        let mut plain = Plain { null_rank, nulls: 0, no_nulls: 0, columns: [filler; MOST_PLAIN], count, size: 0 };
+        let (columns, size, integer) = ([filler; MOST_PLAIN], 0, None);
+        let mut plain = Plain { null_rank, nulls: 0, no_nulls: 0, columns, count, size, integer };
         let mut end = VALUES;
         for (c, column) in shape.columns().iter().enumerate() {
             let (ty, shift) = (column.ty, shape.slot(c).shift);
@@ -328,13 +331,27 @@ impl Plain {
             end = at + length;
         }
         plain.size = (end - VALUES + HEADER).next_multiple_of(8) as u16;
+        let PlainColumn { ty, turn, bits, .. } = plain.columns[0];
+        plain.integer = (count == 1 && column::is_integer(ty)).then_some((turn as u64, bits as u64));
         Some(plain)
     }
 
     /// The tuple of an entry; None if a value is NULL, or a float that is zero or NaN.
     #[inline(always)]
     pub fn form(&self, lane: u128, tid: Tid, tuple: &mut Tuple) -> Option<*mut IndexTupleData> {
-        if tid.rank() == self.null_rank || lane & self.nulls != self.no_nulls {
+        if tid.rank() == self.null_rank {
+            return None;
+        }
+        let Some((turn, bits)) = self.integer else { return self.form_columns(lane, tid, tuple) };
+        let value = (lane as u64 ^ turn) & bits;
+        // What lies behind a short value is padding.
+        tuple.bytes[VALUES..VALUES + 8].copy_from_slice(&value.to_le_bytes());
+        Some(tuple.put_header(VALUES - HEADER, (HEADER + 8) as u16, tid))
+    }
+
+    #[inline]
+    fn form_columns(&self, lane: u128, tid: Tid, tuple: &mut Tuple) -> Option<*mut IndexTupleData> {
+        if lane & self.nulls != self.no_nulls {
             return None;
         }
         for column in &self.columns[..self.count] {

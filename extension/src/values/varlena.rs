@@ -55,7 +55,7 @@ pub unsafe fn with_plain<R>(value: Datum, use_plain: impl FnOnce(Datum, &[u8]) -
 
 /// The shortest value that is compressed, and the longest: in a tree compressed values are made whole again to compare
 /// them.
-pub const COMPRESSED: RangeInclusive<usize> = 512..=65_536;
+pub const COMPRESSIBLE: RangeInclusive<usize> = 512..=65_536;
 
 /// `TOAST_PGLZ_COMPRESSION`.
 const PGLZ: c_char = b'p' as c_char;

@@ -8,8 +8,11 @@ use fpbtree_engine::keys::digits::{Buffer, DigitKind, DigitShape, ValueLength};
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use crate::pg::ffi;
+use crate::values::column;
 use crate::values::tuple::Tuple;
-use crate::values::varlena::{COMPRESSED, HEADER, MOST_SHORT, bytes_header, short_header, with_compressed, with_plain};
+use crate::values::varlena::{
+    COMPRESSIBLE, HEADER, MOST_SHORT, bytes_header, short_header, with_compressed, with_plain,
+};
 
 /// Where a value is put whose alignment does not let it be read in place.
 #[repr(align(8))]
@@ -46,16 +49,10 @@ impl Image {
         // SAFETY: `rel` is open and has the column.
         unsafe {
             let attribute = &*attribute((*rel).rd_att, column);
-            let align = match attribute.attalign as u8 {
-                b'd' => 8,
-                b'i' => 4,
-                b's' => 2,
-                _ => 1,
-            };
             Image {
                 length: attribute.attlen,
                 by_value: attribute.attbyval,
-                align,
+                align: column::alignment(attribute.attalign),
                 // The type's, not the column's, which ALTER TABLE changes in an index as it is.
                 packable: attribute.attlen == Self::VARLENA
                     && ffi::get_typstorage(attribute.atttypid) as u8 != pg_sys::TYPSTORAGE_PLAIN,
@@ -112,7 +109,7 @@ impl Image {
         unsafe {
             match self.length {
                 Self::VARLENA => with_plain(value, |plain, content| {
-                    let compressed = self.packable && COMPRESSED.contains(&content.len());
+                    let compressed = self.packable && COMPRESSIBLE.contains(&content.len());
                     let put = |value: &[u8]| shape.put_compressed(prefix, value, buffer);
                     if !compressed || with_compressed(plain, put).is_none() {
                         shape.put_opaque(prefix, content, buffer);
