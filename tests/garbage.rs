@@ -147,8 +147,8 @@ fn every_byte_damaged_alone() {
             let mut arrangement = Arrangement::default();
             let keep = [0, 1, entries / 2, entries.wrapping_sub(1), entries, entries + 1][at % 6];
             let _ = u64::right_half(&read, &meta.geometry, &links, keep);
-            let halve =
-                u64::halve(&read, keep, 9, read.high(), &mut arrangement).map(|halve| Change::new().edit(halve));
+            let high = read.high();
+            let halve = u64::halve(&read, keep, 9, &high, &mut arrangement).map(|halve| Change::new().edit(halve));
             for change in insertion.into_iter().chain([repack]).chain(halve) {
                 let mut changed = page;
                 change.apply(0, &mut changed, &mut Ranges::new());

@@ -9,7 +9,7 @@ use fpbtree_engine::format::{
     Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid,
 };
 use fpbtree_engine::keys::bytes::{BytesKey, CompareValues, OwnedKey, Stored};
-use fpbtree_engine::log::{BlockEdits, Cell, Change, Decoded, Edit, Horizon, Ranges};
+use fpbtree_engine::log::{BlockEdits, Cell, Change, Decoded, Edit, Fence, Horizon, Ranges};
 use fpbtree_engine::page::{
     Arrangement, Bytes, Entry, Joined, KeySpace, Keys, Links, Page, PageSplits, Plan, Thrift, mask,
 };
@@ -374,7 +374,7 @@ impl<L: Lane> Sheet<'_, L> {
             Links { level, left: 3, right: page.right(), low: first, high: page.high(), fill: Links::<L>::HALF };
         let right = L::right_half(&page, self.geometry, &links, keep).expect("entries fit");
         let mut arrangement = Arrangement::default();
-        let halve = L::halve(&page, keep, 9, first, &mut arrangement).expect("entries fit");
+        let halve = L::halve(&page, keep, 9, &first, &mut arrangement).expect("entries fit");
         let of_right = self.model.split_off(&first);
         make(&mut self.bytes, Change::new().edit(halve));
         if random.random() {
@@ -718,7 +718,17 @@ fn edits_are_read_back_as_written() {
             Edit::Reserve { bytes: random.random() },
             Edit::RemoveSet(&nodes),
             Edit::Remove { node: random.random(), mask: random.random() },
-            Edit::Halve { counts: &counts, right: random.random(), high: fence },
+            Edit::Halve { counts: &counts, right: random.random(), high: Fence::Lane(fence) },
+            Edit::Halve {
+                counts: &counts,
+                right: random.random(),
+                high: Fence::Bytes {
+                    normal: suffix,
+                    value: payload,
+                    tid: Tid::from_raw(random.random()),
+                    prefix: random.random_range(0..20),
+                },
+            },
             Edit::SetLeft(random.random()),
             Edit::SetRight(random.random()),
             Edit::SetLow(fence),

@@ -43,14 +43,14 @@ pub enum Edit<'a> {
     },
     /// The entries are distributed anew over the page: so many to each in-page node.
     Repack(&'a [u8]),
-    /// The first entries stay, distributed anew, between the low fence and another high one. On pages of lanes.
+    /// The first entries stay, distributed anew, between the low fence and another high one.
     Halve {
         /// How many stay in each in-page node.
         counts: &'a [u8],
         /// The page's new right sibling.
         right: Block,
         /// Its new high fence.
-        high: Key<u128>,
+        high: Fence<'a>,
     },
     /// Entries of one in-page node are removed.
     Remove {
@@ -75,6 +75,24 @@ pub enum Edit<'a> {
     Delete {
         /// When, of an inner page, as the store tells the time; 0 of a leaf.
         time: u64,
+    },
+}
+
+/// A fence of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fence<'a> {
+    /// Of lanes.
+    Lane(Key<u128>),
+    /// Of byte strings.
+    Bytes {
+        /// The normal part.
+        normal: &'a [u8],
+        /// The value part.
+        value: &'a [u8],
+        /// What breaks ties.
+        tid: Tid,
+        /// How many of its bytes all keys of the page begin with then.
+        prefix: u16,
     },
 }
 

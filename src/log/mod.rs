@@ -8,7 +8,7 @@ mod ranges;
 mod record;
 
 pub use change::{Change, MOST_BLOCKS};
-pub use edit::{Cell, Edit, Horizon};
+pub use edit::{Cell, Edit, Fence, Horizon};
 pub use ranges::Ranges;
 pub(crate) use record::insertion;
 pub use record::{BlockEdits, Decoded, RecordKind};

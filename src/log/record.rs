@@ -1,9 +1,9 @@
 //! Changes as bytes, for a log: of each page its own part, which names slots and holds no more than it must.
 //!
-//! The format is frozen for each [`RecordKind`]: another one takes another kind.
+//! The format is frozen for each [`RecordKind`] and for each edit in it: another one takes another kind, or code.
 
 use super::change::{MOST_BLOCKS, MOST_EDITS};
-use super::{Cell, Change, Edit, Horizon};
+use super::{Cell, Change, Edit, Fence, Horizon};
 use crate::format::{Block, Key, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid};
 use core::fmt;
 
@@ -125,6 +125,7 @@ mod code {
     pub const NEW: u8 = 16;
     pub const RESERVE: u8 = 17;
     pub const CONFLICT: u8 = 18;
+    pub const HALVE_BYTES: u8 = 19;
     pub const ALL: u8 = 0x1f;
     /// An insertion of a downlink.
     pub const HAS_CHILD: u8 = 0x20;
@@ -159,12 +160,7 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
             match cell {
                 Cell::None => {}
                 Cell::Shared(at) => out.extend(at.to_le_bytes()),
-                Cell::New { suffix, payload } => {
-                    out.extend((suffix.len() as u16).to_le_bytes());
-                    out.extend((payload.len() as u16).to_le_bytes());
-                    out.extend(suffix);
-                    out.extend(payload);
-                }
+                Cell::New { suffix, payload } => put_parts(out, suffix, payload),
             }
         }
         Edit::SplitNode { node, keep } => out.extend([code::SPLIT_NODE, node, keep]),
@@ -177,11 +173,19 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
             out.push(code::REPACK);
             put_counts(out, counts);
         }
-        Edit::Halve { counts, right, high } => {
+        Edit::Halve { counts, right, high: Fence::Lane(high) } => {
             out.push(code::HALVE);
             put_counts(out, counts);
             out.extend(right.to_le_bytes());
             put_key(out, high);
+        }
+        Edit::Halve { counts, right, high: Fence::Bytes { normal, value, tid, prefix } } => {
+            out.push(code::HALVE_BYTES);
+            put_counts(out, counts);
+            out.extend(right.to_le_bytes());
+            put_tid(out, tid);
+            out.extend(prefix.to_le_bytes());
+            put_parts(out, normal, value);
         }
         Edit::Remove { node, mask } => {
             out.extend([code::REMOVE, node]);
@@ -234,6 +238,14 @@ fn put_insertion(out: &mut Vec<u8>, place: Position, lane: u128, tid: Tid) {
 fn put_counts(out: &mut Vec<u8>, counts: &[u8]) {
     out.push(counts.len() as u8);
     out.extend(counts);
+}
+
+/// Two strings, after their lengths.
+fn put_parts(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {
+    out.extend((first.len() as u16).to_le_bytes());
+    out.extend((second.len() as u16).to_le_bytes());
+    out.extend(first);
+    out.extend(second);
 }
 
 /// As many bytes as the number has, after their count.
@@ -310,6 +322,8 @@ enum OwnedEdit {
     RemoveSet(Vec<(u8, u128)>),
     Repack(Vec<u8>),
     Halve(Vec<u8>, Block, Key<u128>),
+    /// The counts, the right sibling, the two parts of the high fence and its TID, and the prefix.
+    HalveBytes(Vec<u8>, Block, [Vec<u8>; 2], (Tid, u16)),
     /// An insertion, and the two parts of its own cell.
     Insert(Edit<'static>, Vec<u8>, Vec<u8>),
     Plain(Edit<'static>),
@@ -322,7 +336,10 @@ impl OwnedEdit {
             OwnedEdit::Image(image) => Edit::Image(image),
             OwnedEdit::RemoveSet(nodes) => Edit::RemoveSet(nodes),
             OwnedEdit::Repack(counts) => Edit::Repack(counts),
-            OwnedEdit::Halve(counts, right, high) => Edit::Halve { counts, right: *right, high: *high },
+            OwnedEdit::Halve(counts, right, high) => Edit::Halve { counts, right: *right, high: Fence::Lane(*high) },
+            OwnedEdit::HalveBytes(counts, right, [normal, value], (tid, prefix)) => {
+                Edit::Halve { counts, right: *right, high: Fence::Bytes { normal, value, tid: *tid, prefix: *prefix } }
+            }
             OwnedEdit::Plain(edit) => *edit,
             OwnedEdit::Insert(edit, suffix, payload) => match *edit {
                 Edit::Insert { place, lane, tid, child, .. } => {
@@ -561,6 +578,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    fn parts(&mut self) -> Option<[Vec<u8>; 2]> {
+        let (first, second) = (self.u16()? as usize, self.u16()? as usize);
+        Some([self.slice(first)?.to_vec(), self.slice(second)?.to_vec()])
+    }
+
     fn insertion(&mut self, flags: u8) -> Option<OwnedEdit> {
         let (place, lane, tid) = (self.position()?, self.number()?, self.tid()?);
         let child = if flags & code::HAS_CHILD != 0 { self.u32()? } else { NO_BLOCK };
@@ -569,8 +591,8 @@ impl<'a> Decoder<'a> {
             0 => Some(OwnedEdit::Plain(plain(Cell::None))),
             code::SHARED_CELL => Some(OwnedEdit::Plain(plain(Cell::Shared(self.u16()?)))),
             code::NEW_CELL => {
-                let (suffix, payload) = (self.u16()? as usize, self.u16()? as usize);
-                Some(OwnedEdit::Insert(plain(Cell::None), self.slice(suffix)?.to_vec(), self.slice(payload)?.to_vec()))
+                let [suffix, payload] = self.parts()?;
+                Some(OwnedEdit::Insert(plain(Cell::None), suffix, payload))
             }
             _ => None,
         }
@@ -601,6 +623,10 @@ impl<'a> Decoder<'a> {
             code::CONFLICT => Edit::Conflict(Horizon { transaction: self.u32()?, is_catalog: self.bool()? }),
             code::DELETE => Edit::Delete { time: self.word()? },
             code::HALVE => return Some(OwnedEdit::Halve(self.counts()?, self.u32()?, self.key()?)),
+            code::HALVE_BYTES => {
+                let (counts, right, told) = (self.counts()?, self.u32()?, (self.tid()?, self.u16()?));
+                return Some(OwnedEdit::HalveBytes(counts, right, self.parts()?, told));
+            }
             _ => return None,
         };
         Some(OwnedEdit::Plain(plain))

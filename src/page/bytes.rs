@@ -33,6 +33,13 @@ pub struct BytesFence<'a> {
     pub tid: Tid,
 }
 
+impl<'a> BytesFence<'a> {
+    /// One that is in one piece.
+    pub(super) fn whole(normal: &'a [u8], value: &'a [u8], tid: Tid) -> Self {
+        BytesFence { key: Stored::whole(normal, value), tid }
+    }
+}
+
 fn put_length(bytes: &mut [u8], at: &mut usize, length: usize) {
     if length >= 0x80 {
         bytes[*at] = 0x80 | (length >> 8) as u8;
@@ -865,30 +872,11 @@ impl PageSplits for Bytes {
         let layout = *geometry.layout(links.level);
         let (low, high) = (links.low, links.high);
         let under = Under::new(&layout, [low, high], entries.clone().take(total));
-        let prefix = under.prefix;
         let items = under.items(entries.clone().take(total));
         let arrangement = Arrangement::filled(&layout, &items, links.fill(), under.cells)?;
 
         let mut bytes = edit::new_page(geometry, links);
-        let mut scratch = [0; MOST_PARTS];
-        write_u16(&mut bytes, bytes_at::PREFIX, prefix as u16);
-        for (at, fence) in [(bytes_at::LOW, low), (bytes_at::HIGH, high)] {
-            let length = fence.key.copy_normal(&mut scratch)?;
-            let cell = put_cell(&mut bytes, &layout, FIRST_LINE * LINE, &scratch[..length], fence.key.payload)?;
-            write_u16(&mut bytes, at, cell);
-            fence.tid.write(&mut bytes, at + CELL);
-        }
-        let mut last = 0;
-        for (entry, &cell) in entries.take(total).zip(&under.cells_at) {
-            if cell != last && cell != 0 {
-                let length = entry.key.normal_length().saturating_sub(prefix + HEAD).min(MOST_PARTS);
-                entry.key.copy_from(prefix + HEAD, &mut scratch[..length]);
-                let put = put_cell(&mut bytes, &layout, FIRST_LINE * LINE, &scratch[..length], entry.key.payload)?;
-                debug_assert_eq!(put, cell, "a cell's place");
-            }
-            last = cell;
-        }
-        arrange::lay_out(&mut bytes, &layout, arrangement.counts(), &items);
+        under.fill_in(&mut bytes, &layout, [low, high], arrangement.counts(), entries.take(total))?;
         Some(bytes)
     }
 
@@ -902,15 +890,21 @@ impl PageSplits for Bytes {
         None
     }
 
-    /// As in [`right_half`](PageSplits::right_half).
     fn halve<'e>(
-        _page: &Page<'_, Bytes>,
-        _keep: usize,
-        _right: Block,
-        _high: BytesFence<'_>,
-        _arrangement: &'e mut Arrangement,
+        page: &Page<'_, Bytes>,
+        keep: usize,
+        right: Block,
+        high: &'e OwnedKey,
+        arrangement: &'e mut Arrangement,
     ) -> Option<Edit<'e>> {
-        None
+        let (layout, fences) = (page.layout, [page.low(), Bytes::fence_of(high)]);
+        let prefix = Under::prefix_between(&fences);
+        let under = Under::of(layout, prefix, fences, page.sharing(keep));
+        let fill = if page.level() == 0 { Links::<Bytes>::HALF } else { 100 };
+        *arrangement = Arrangement::filled(layout, &under.items(page.iter().take(keep)), fill, under.cells)?;
+        let (normal, value, tid) = (high.normal(), high.value(), high.tid());
+        let high = Fence::Bytes { normal, value, tid, prefix: prefix as u16 };
+        Some(Edit::Halve { counts: arrangement.counts(), right, high })
     }
 
     fn lower<'e>(
@@ -934,6 +928,41 @@ impl PageSplits for Bytes {
     }
 }
 
+/// Keeps a page's first entries, so many in each node, between its low fence and another high one, whose first bytes all
+/// keys begin with then: `bytes` is the page, and `old` a copy. `None` if they are not that many, or do not fit.
+pub(super) fn keep_first(
+    bytes: &mut PageBytes,
+    layout: &Layout,
+    counts: &[u8],
+    (high, prefix): (BytesFence<'_>, usize),
+    old: &PageBytes,
+) -> Option<()> {
+    let page = Page::<Bytes> { bytes: old, layout, keys: PhantomData };
+    let total: usize = counts.iter().map(|&count| usize::from(count)).sum();
+    let fences = [page.low(), high];
+    if total > page.entries() || fences.iter().any(|fence| fence.key.normal_length() < prefix) {
+        return None;
+    }
+    bytes[bytes_at::PREFIX..SPACE_END].fill(0);
+    let under = Under::of(layout, prefix, fences, page.sharing(total));
+    under.fill_in(bytes, layout, fences, counts, page.iter().take(total))
+}
+
+impl<'a> Page<'a, Bytes> {
+    /// The first so many entries, each with whether it shares the cell of the one before.
+    fn sharing(&self, count: usize) -> impl Iterator<Item = (bool, Entry<'a, Bytes>)> + use<'a> {
+        let page = *self;
+        let nodes = (0..page.nodes()).map(move |node| page.node(node));
+        let entries = nodes.flat_map(|node| (0..node.len()).map(move |slot| (node.cell(slot), node.entry(slot))));
+        let shared = entries.scan(0, |before, (cell, entry)| {
+            let shares = cell != 0 && cell == *before;
+            *before = cell;
+            Some((shares, entry))
+        });
+        shared.take(count)
+    }
+}
+
 impl Page<'_, Bytes> {
     fn has_cell(&self, at: u16) -> bool {
         let upper = read_u16(self.bytes, at::PD_UPPER);
@@ -952,26 +981,69 @@ struct Under {
 }
 
 impl Under {
-    fn new<'a>(
+    fn new<'a>(layout: &Layout, fences: [BytesFence<'_>; 2], entries: impl Iterator<Item = Entry<'a, Bytes>>) -> Self {
+        let prefix = Under::prefix_between(&fences);
+        let mut measure = Measure::new(layout, prefix);
+        Under::of(layout, prefix, fences, entries.map(|entry| (measure.repeats(&entry), entry)))
+    }
+
+    /// Bytes that all keys between two fences begin with.
+    fn prefix_between([low, high]: &[BytesFence<'_>; 2]) -> usize {
+        low.key.common(&high.key).min(low.key.normal_length())
+    }
+
+    /// Of entries each of which comes with whether it shares the cell of the one before.
+    fn of<'a>(
         layout: &Layout,
-        [low, high]: [BytesFence<'_>; 2],
-        entries: impl Iterator<Item = Entry<'a, Bytes>>,
+        prefix: usize,
+        fences: [BytesFence<'_>; 2],
+        entries: impl Iterator<Item = (bool, Entry<'a, Bytes>)>,
     ) -> Self {
-        let prefix = low.key.common(&high.key).min(low.key.normal_length());
-        let fences = [low, high].map(|f| layout.cell_size(f.key.normal_length(), f.key.payload.len()));
+        let fences = fences.map(|f| layout.cell_size(f.key.normal_length(), f.key.payload.len()));
         let mut under = Under { prefix, cells_at: [0; MAX_PAGE_ENTRIES], cells: fences.iter().sum() };
-        let (mut measure, mut last) = (Measure::new(layout, prefix), 0);
-        for (at, entry) in under.cells_at.iter_mut().zip(entries) {
-            let (repeats, cell) = measure.next(&entry);
-            under.cells += cell;
-            last = match (repeats, cell) {
-                (true, _) => last,
-                (false, 0) => 0,
-                (false, _) => SPACE_END.saturating_sub(under.cells) as u16,
-            };
+        let (measure, mut last) = (Measure::new(layout, prefix), 0);
+        for (at, (shares, entry)) in under.cells_at.iter_mut().zip(entries) {
+            if !shares {
+                let cell = measure.own(&entry);
+                under.cells += cell;
+                last = if cell == 0 { 0 } else { SPACE_END.saturating_sub(under.cells) as u16 };
+            }
             *at = last;
         }
         under
+    }
+
+    /// Fills in a page of these entries, between these fences: what is behind its header, in which links are not
+    /// touched. So many entries go to each node. `None` if they do not fit.
+    fn fill_in<'a>(
+        &self,
+        bytes: &mut PageBytes,
+        layout: &Layout,
+        fences: [BytesFence<'_>; 2],
+        counts: &[u8],
+        entries: impl Iterator<Item = Entry<'a, Bytes>> + Clone,
+    ) -> Option<()> {
+        let mut scratch = [0; MOST_PARTS];
+        write_u16(bytes, at::PD_UPPER, SPACE_END as u16);
+        write_u16(bytes, bytes_at::PREFIX, self.prefix as u16);
+        for (at, fence) in [bytes_at::LOW, bytes_at::HIGH].into_iter().zip(fences) {
+            let length = fence.key.copy_normal(&mut scratch)?;
+            let cell = put_cell(bytes, layout, FIRST_LINE * LINE, &scratch[..length], fence.key.payload)?;
+            write_u16(bytes, at, cell);
+            fence.tid.write(bytes, at + CELL);
+        }
+        let (mut last, behind) = (0, self.prefix + HEAD);
+        for (entry, &cell) in entries.clone().zip(&self.cells_at) {
+            if cell != last && cell != 0 {
+                let suffix = scratch.get_mut(..entry.key.normal_length().saturating_sub(behind))?;
+                entry.key.copy_from(behind, suffix);
+                let put = put_cell(bytes, layout, FIRST_LINE * LINE, suffix, entry.key.payload);
+                put.filter(|put| *put == cell)?;
+            }
+            last = cell;
+        }
+        let has_room = layout.first_node_line() + counts.len() * layout.x <= edit::space_end(bytes, layout) / LINE;
+        (arrange::lay_out(bytes, layout, counts, &self.items(entries)) && has_room).then_some(())
     }
 
     /// The entries as their nodes have them.
@@ -1000,10 +1072,16 @@ impl<'a, 'l> Measure<'a, 'l> {
         Measure { layout, prefix, previous: None }
     }
 
-    /// Whether the next entry has the key of the one before it, and so its cell; and bytes of its own one if not.
-    fn next(&mut self, entry: &Entry<'a, Bytes>) -> (bool, usize) {
+    /// Whether the next entry has the key of the one before it, and so its cell.
+    fn repeats(&mut self, entry: &Entry<'a, Bytes>) -> bool {
         let repeats = self.previous.is_some_and(|previous| previous.is_same(&entry.key));
         self.previous = Some(entry.key);
+        repeats
+    }
+
+    /// The same, and bytes of its own cell if not.
+    fn next(&mut self, entry: &Entry<'a, Bytes>) -> (bool, usize) {
+        let repeats = self.repeats(entry);
         (repeats, if repeats { 0 } else { self.own(entry) })
     }
 

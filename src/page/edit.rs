@@ -2,6 +2,7 @@
 //! page and its arguments (I7). One that says whether it fits the page leaves one that it does not fit in any state.
 
 use super::arrange::{self, Stored};
+use super::bytes::BytesFence;
 use super::frame::{Fit, Frame, Item, Items, Place, Widths, separator, write_node};
 use super::*;
 use arrayvec::ArrayVec;
@@ -362,17 +363,25 @@ impl<'a> PageMut<'a> {
         is_done && has_room && self.lines() * LINE <= space_end(self.bytes, &layout)
     }
 
-    /// Keeps the first entries, so many in each node, and takes another right sibling and high fence. On pages of lanes.
+    /// Keeps the first entries, so many in each node, and takes another right sibling and high fence.
     // Not inlined, as `repack`.
     #[inline(never)]
-    pub fn halve(&mut self, counts: &[u8], right: Block, high: Key<u128>) -> bool {
+    pub fn halve(&mut self, counts: &[u8], right: Block, high: Fence<'_>) -> bool {
         let (old, layout) = (*self.bytes, self.layout);
-        self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
-        write_u32(self.bytes, at::RIGHT, right);
-        self.bytes[at::HIGH..FIRST_LINE * LINE].fill(0);
-        write_fence(self.bytes, at::HIGH, high);
         self.ranges.add_whole_page();
-        !layout.kind.is_prefix() && arrange::lay_out_first(self.bytes, &layout, counts, &old)
+        write_u32(self.bytes, at::RIGHT, right);
+        match high {
+            Fence::Lane(high) => {
+                self.bytes[FIRST_LINE * LINE..SPACE_END].fill(0);
+                self.bytes[at::HIGH..FIRST_LINE * LINE].fill(0);
+                write_fence(self.bytes, at::HIGH, high);
+                !layout.kind.is_prefix() && arrange::lay_out_first(self.bytes, &layout, counts, &old)
+            }
+            Fence::Bytes { normal, value, tid, prefix } => {
+                let high = (BytesFence::whole(normal, value, tid), prefix.into());
+                layout.kind.is_prefix() && bytes::keep_first(self.bytes, &layout, counts, high, &old).is_some()
+            }
+        }
     }
 
     /// Removes the entries of a node whose bits are set in `mask`.

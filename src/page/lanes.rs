@@ -235,11 +235,11 @@ impl<L: Lane> PageSplits for L {
         page: &Page<'_, L>,
         keep: usize,
         right: Block,
-        high: Key<L>,
+        high: &'e Key<L>,
         arrangement: &'e mut Arrangement,
     ) -> Option<Edit<'e>> {
         *arrangement = arrange::part(page.bytes, page.layout, 0..keep, page.level() == 0)?;
-        Some(Edit::Halve { counts: arrangement.counts(), right, high: high.erase() })
+        Some(Edit::Halve { counts: arrangement.counts(), right, high: Fence::Lane(high.erase()) })
     }
 
     fn lower<'e>(

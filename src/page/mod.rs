@@ -35,7 +35,7 @@ pub use verify::Flaw;
 use crate::format::*;
 use crate::keys::KeyShape;
 use crate::keys::bytes::BytesShape;
-use crate::log::{Cell, Change, Edit, Ranges};
+use crate::log::{Cell, Change, Edit, Fence, Ranges};
 use crate::simd::{self, CACHE_LINE};
 use core::cmp::Ordering;
 use core::marker::PhantomData;

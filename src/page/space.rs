@@ -179,7 +179,7 @@ pub trait PageSplits: PageKeys {
         page: &Page<'_, Self>,
         keep: usize,
         right: Block,
-        high: Self::Fence<'_>,
+        high: &'e Self::OwnedKey,
         arrangement: &'e mut Arrangement,
     ) -> Option<Edit<'e>>;
     /// The edit that lowers a page's low fence; `None` if the page has no room for that. `image` is memory for it.

@@ -251,7 +251,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             moved.map_or_else(|| self.build(&right_links, total - keep, entries.iter().skip(keep), block), Ok)?;
         let mut left_page = *target.bytes();
         let (mut arrangement, entry) = (Arrangement::default(), &K::shorten(*entry));
-        let halve = K::halve(&page, stay, new_block, middle, &mut arrangement);
+        let halve = K::halve(&page, stay, new_block, &fence, &mut arrangement);
         let left_change = halve.and_then(|edit| {
             let mut change = start(below.is_some()).edit(edit);
             let is_done = keep <= before
