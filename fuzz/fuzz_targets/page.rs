@@ -117,7 +117,7 @@ impl<M: KeyMaker> Sheet<M> {
                 let _ = M::Keys::build(&geometry, &links(middle, high), total - keep, entries.iter().skip(keep));
                 let _ = M::Keys::right_half(read, &geometry, &links(middle, high), keep);
                 let mut arrangement = Arrangement::default();
-                if let Some(halve) = M::Keys::halve(read, keep, BLOCK + 1, middle, &mut arrangement) {
+                if let Some(halve) = M::Keys::halve(read, keep, BLOCK + 1, &fence, &mut arrangement) {
                     let _ = Change::new().edit(halve).redo(0, &mut page.clone());
                 }
             }
