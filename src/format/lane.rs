@@ -110,6 +110,9 @@ pub trait Lane: simd::Found + Copy + Ord + core::fmt::Debug + Default + 'static 
     /// The lowest `bits` bits, less than 128.
     fn low(self, bits: u32) -> u64;
 
+    /// As many bits as `mask` has from the `shift`-th on, which the lane has; 64 at most.
+    fn slot(self, shift: u32, mask: u64) -> u64;
+
     /// The lane stored at `bytes[at]`.
     ///
     /// # Panics
@@ -196,6 +199,11 @@ macro_rules! lane {
             #[inline]
             fn low(self, bits: u32) -> u64 {
                 (self as u128 & ((1 << bits) - 1)) as u64
+            }
+
+            #[inline]
+            fn slot(self, shift: u32, mask: u64) -> u64 {
+                (self >> shift) as u64 & mask
             }
 
             #[inline]

@@ -134,6 +134,17 @@ impl Tid {
         (self.0 & Self::RESERVED != 0) | (self.offset() == 0) | (self.block() == u32::MAX)
     }
 
+    /// What is so of any of some TIDs. Without a branch, so that vectors do it.
+    #[inline]
+    pub(crate) fn any(tids: &[Tid]) -> AnyTid {
+        tids.iter().fold(AnyTid::default(), |any, tid| AnyTid {
+            bits: any.bits | tid.0,
+            missing: any.missing | !tid.0,
+            offsets: any.offsets | (tid.0 >> 3 & u64::from(Self::MAX_OFFSET)).wrapping_sub(1),
+            blocks: any.blocks | ((tid.0 >> 15 & u64::from(u32::MAX)) + 1),
+        })
+    }
+
     /// The smallest TID of a rank.
     #[inline]
     pub const fn first(rank: bool) -> Tid {
@@ -203,8 +214,66 @@ impl Tid {
     }
 }
 
+/// What is so of any of some TIDs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct AnyTid {
+    /// The bits that any has, and those that any lacks.
+    bits: u64,
+    missing: u64,
+    /// The bits that their offsets less 1 have, and their blocks and 1: the highest one if an offset is 0, and the 33rd
+    /// one if a block is the last.
+    offsets: u64,
+    blocks: u64,
+}
+
+impl AnyTid {
+    /// Whether one [is flawed](Tid::is_flawed).
+    #[inline]
+    pub fn is_flawed(self) -> bool {
+        (self.bits & Tid::RESERVED | self.offsets >> 63 | self.blocks >> 32) != 0
+    }
+
+    /// Whether one [is dead](Tid::dead).
+    #[inline]
+    pub fn dead(self) -> bool {
+        self.bits & Tid::DEAD as u64 != 0
+    }
+
+    /// Whether one has this [rank](Tid::rank).
+    #[inline]
+    pub fn has_rank(self, rank: bool) -> bool {
+        (if rank { self.bits } else { self.missing }) & Tid::RANK != 0
+    }
+}
+
 #[cold]
 #[inline(never)]
 pub(super) fn outside(at: usize, len: usize) -> ! {
     panic!("byte {at} is out of range for {len} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// TIDs with what can be wrong of them, and without.
+    fn tid() -> impl Strategy<Value = Tid> {
+        let offset = prop_oneof![Just(0), Just(1), Just(Tid::MAX_OFFSET), 1..300u16];
+        let block = prop_oneof![Just(0), Just(u32::MAX), Just(u32::MAX - 1), any::<u32>()];
+        (any::<bool>(), block, offset, 0..8u64)
+            .prop_map(|(rank, block, offset, flags)| Tid::from_raw(Tid::new(rank, block, offset, false).raw() | flags))
+    }
+
+    proptest! {
+        #[test]
+        fn any_is_what_one_by_one_they_are(tids in prop::collection::vec(tid(), 0..6)) {
+            let any = Tid::any(&tids);
+            prop_assert_eq!(any.is_flawed(), tids.iter().any(|tid| tid.is_flawed()));
+            prop_assert_eq!(any.dead(), tids.iter().any(|tid| tid.dead()));
+            for rank in [false, true] {
+                prop_assert_eq!(any.has_rank(rank), tids.iter().any(|tid| tid.rank() == rank));
+            }
+        }
+    }
 }

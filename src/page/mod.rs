@@ -369,7 +369,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
             node.read_tids(0, tids);
             let Some(last) = lanes.last().copied() else { return false };
             let ascends = previous <= lanes[0] && is_ascending(lanes);
-            let sound = ascends && !tids.iter().fold(false, |flawed, tid| flawed | tid.is_flawed());
+            let sound = ascends && !Tid::any(tids).is_flawed();
             previous = last;
             let is_apart = self.has_node(number) & used.add(node.lines());
             begins && sound && is_apart && node.is_ended()

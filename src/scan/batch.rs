@@ -1,6 +1,7 @@
 //! The matches of one page, in a private copy (I6).
 
 use super::ranges::Direction;
+use super::summary::Rows;
 use crate::format::{Lane, MAX_PAGE_ENTRIES, NO_BLOCK, Position, Tid};
 use crate::page::{Bytes, Entry, KeyCopies, KeySpace, LineSet, Node, Page};
 
@@ -151,19 +152,14 @@ impl<K: Scannable> Matches<K> {
                 .iter_mut()
                 .zip(first..)
                 .for_each(|(at, slot)| *at = node.tid_at(slot) as u16);
-            let (mut flaw, mut nulls, mut dead) = (false, false, false);
-            for tid in &*tids {
-                flaw |= tid.is_flawed();
-                nulls |= tid.rank() == reading.null_rank;
-                dead |= tid.dead();
-            }
+            let any = Tid::any(tids);
             self.count = from + count;
-            flawed |= flaw | (count > 0 && node.lane(first) < previous);
-            flawed |= nulls
+            flawed |= any.is_flawed() | (count > 0 && node.lane(first) < previous);
+            flawed |= any.has_rank(reading.null_rank)
                 && !(first..last)
                     .all(|slot| node.tid(slot).rank() != reading.null_rank || node.lane(slot) == null_lane);
             previous = if count > 0 { node.lane(last - 1) } else { previous };
-            if dead && reading.skip_dead {
+            if any.dead() && reading.skip_dead {
                 self.leave_out_dead(from);
             }
         }
@@ -176,12 +172,23 @@ impl<K: Scannable> Matches<K> {
         let (mut kept, count) = (from, self.count);
         for at in from..count {
             if !self.tids[at].dead() {
-                (self.tids[kept], self.flags_at[kept]) = (self.tids[at], self.flags_at[at]);
-                self.keys.copy_within(at, kept);
+                self.keep(at, kept);
                 kept += 1;
             }
         }
-        self.count = kept;
+        self.truncate(kept);
+    }
+
+    /// Makes the `to`-th match that of the `from`-th, which is not before it.
+    #[inline]
+    pub fn keep(&mut self, from: usize, to: usize) {
+        (self.tids[to], self.flags_at[to]) = (self.tids[from], self.flags_at[from]);
+        self.keys.copy_within(from, to);
+    }
+
+    /// Forgets all but the first `count` matches.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(count);
     }
 
     /// Puts the matches from `first` on in the opposite order.
@@ -200,6 +207,12 @@ impl<L: Lane> Matches<L> {
         self.tids[..self.count].copy_from_slice(&rows[..self.count]);
         self.flags_at[..self.count].fill(NOWHERE);
         self.keys.0[..self.count].fill(lane);
+    }
+
+    /// The matches as rows of lanes.
+    #[inline]
+    pub fn rows(&self) -> Rows<'_, L> {
+        Rows { lanes: &self.keys.0[..self.count], tids: self.tids() }
     }
 
     /// The lane of a match.

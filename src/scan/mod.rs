@@ -6,6 +6,7 @@ mod cursor;
 mod jump_pointers;
 mod lanes;
 mod ranges;
+mod summary;
 
 pub use batch::{BytesBatch, KeyBatch, LaneBatch, Matches, Scannable};
 pub use bytes::{BytesSelection, Cut, Interval, compare_cuts};
@@ -13,3 +14,4 @@ pub use cursor::{Cursor, kill};
 pub use jump_pointers::JumpPointers;
 pub use lanes::Selection;
 pub use ranges::{Direction, Everything, Range, RowsOf, Wanted};
+pub use summary::{Asked, Rows, Summary};

@@ -4,9 +4,8 @@
 //! for each value of the leading columns from the root, and reads only what matches. btree's estimate takes it for a
 //! scan of everything, at least before 18.
 
-use core::slice::from_raw_parts;
-
 use crate::pg::ffi;
+use crate::pg::list::members;
 use pgrx::pg_sys::{self, Cost, IndexClause, IndexOptInfo, IndexPath, List, NodeTag, PlannerInfo, RestrictInfo};
 
 /// Descents for each value of the leading columns: one to where the conditions on later columns hold, one from there to
@@ -212,12 +211,4 @@ unsafe fn conditions(path: &IndexPath, column: i16) -> impl Iterator<Item = *mut
             .filter(move |clause| (**clause).indexcol == column)
             .flat_map(|clause| members((*clause).indexquals))
     }
-}
-
-/// The members of a list of pointers.
-unsafe fn members<T>(list: *mut List) -> impl Iterator<Item = *mut T> {
-    // SAFETY: a list has as many elements as it says, and is null if it has none.
-    let cells = unsafe { list.as_ref().map_or(&[][..], |list| from_raw_parts(list.elements, list.length as usize)) };
-    // SAFETY: the caller says that they are pointers.
-    cells.iter().map(|cell| unsafe { cell.ptr_value.cast() })
 }

@@ -17,8 +17,8 @@ use pgrx::pg_sys::SysCacheIdentifier::{AMOPSTRATEGY, AMPROCNUM};
 use pgrx::pg_sys::{self, Datum, IndexOptInfo, Node, Oid, PlannerInfo, Query, RelOptInfo, get_relation_info_hook_type};
 
 use crate::am::handler;
-use crate::pg::ffi;
 use crate::pg::per_backend::PerBackend;
+use crate::pg::{ffi, list};
 
 /// The hook that was there before.
 static PREVIOUS: PerBackend<Cell<get_relation_info_hook_type>> = PerBackend::new(Cell::new(None));
@@ -44,10 +44,8 @@ unsafe extern "C-unwind" fn describe_indexes(root: *mut PlannerInfo, table: Oid,
         if let Some(previous) = PREVIOUS.get() {
             previous(root, table, inherits, rel);
         }
-        let Some(indexes) = (*rel).indexlist.as_ref() else { return };
         let mut compared = None;
-        for i in 0..indexes.length as usize {
-            let index: *mut IndexOptInfo = (*indexes.elements.add(i)).ptr_value.cast();
+        for index in list::members::<IndexOptInfo>((*rel).indexlist) {
             if handler::is_ours(&*index) && !(*index).sortopfamily.is_null() {
                 show_originals(&mut *index, &mut || *compared.get_or_insert_with(|| Compared::by((*root).parse)));
             }
@@ -151,23 +149,17 @@ unsafe extern "C-unwind" fn note_types(node: *mut Node, context: *mut c_void) ->
                 compared.add_operator((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno);
             }
             pg_sys::NodeTag::T_RowCompareExpr => {
-                let operators = elements((*node.cast::<pg_sys::RowCompareExpr>()).opnos);
+                let operators = list::cells((*node.cast::<pg_sys::RowCompareExpr>()).opnos);
                 operators.iter().for_each(|operator| compared.add_operator(operator.oid_value));
             }
             pg_sys::NodeTag::T_FuncExpr => {
-                let arguments = elements((*node.cast::<pg_sys::FuncExpr>()).args);
-                arguments.iter().for_each(|argument| compared.add(ffi::exprType(argument.ptr_value.cast())));
+                let arguments = list::members::<Node>((*node.cast::<pg_sys::FuncExpr>()).args);
+                arguments.for_each(|argument| compared.add(ffi::exprType(argument)));
             }
             _ => {}
         }
         ffi::expression_tree_walker(node, note_types, context)
     }
-}
-
-/// A list's elements.
-unsafe fn elements<'l>(list: *mut pg_sys::List) -> &'l [pg_sys::ListCell] {
-    // SAFETY: null, which is the empty list, or a list of the server's.
-    unsafe { list.as_ref().map_or(&[], |list| core::slice::from_raw_parts(list.elements, list.length as usize)) }
 }
 
 /// What was found out about a family and its original.

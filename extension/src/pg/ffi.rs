@@ -354,6 +354,163 @@ unsafe extern "C-unwind" {
     pub fn BufFileCreateFileSet(set: *mut FileSet, name: *const c_char) -> *mut BufFile;
     pub fn BufFileExportFileSet(file: *mut BufFile);
     pub fn BufFileOpenFileSet(set: *mut FileSet, name: *const c_char, mode: c_int, missing_ok: bool) -> *mut BufFile;
+
+    // Plan nodes of ours.
+    pub fn RegisterCustomScanMethods(methods: *const pg_sys::CustomScanMethods);
+    pub fn create_index_paths(root: *mut PlannerInfo, rel: *mut RelOptInfo);
+    pub fn add_path(rel: *mut RelOptInfo, path: *mut pg_sys::Path);
+    pub fn fetch_upper_rel(
+        root: *mut PlannerInfo,
+        stage: pg_sys::UpperRelationKind::Type,
+        relids: pg_sys::Relids,
+    ) -> *mut RelOptInfo;
+    pub fn create_gather_path(
+        root: *mut PlannerInfo,
+        rel: *mut RelOptInfo,
+        path: *mut pg_sys::Path,
+        target: *mut pg_sys::PathTarget,
+        outer: pg_sys::Relids,
+        rows: *mut f64,
+    ) -> *mut pg_sys::GatherPath;
+    pub fn create_agg_path(
+        root: *mut PlannerInfo,
+        rel: *mut RelOptInfo,
+        path: *mut pg_sys::Path,
+        target: *mut pg_sys::PathTarget,
+        strategy: pg_sys::AggStrategy::Type,
+        split: pg_sys::AggSplit::Type,
+        clauses: *mut List,
+        having: *mut List,
+        costs: *const pg_sys::AggClauseCosts,
+        groups: f64,
+    ) -> *mut pg_sys::AggPath;
+    pub fn pathkeys_contained_in(keys: *mut List, others: *mut List) -> bool;
+    pub fn pull_var_clause(node: *mut Node, flags: c_int) -> *mut List;
+    pub fn list_member(list: *const List, member: *const c_void) -> bool;
+    pub fn lappend_int(list: *mut List, member: c_int) -> *mut List;
+    pub fn makeTargetEntry(
+        expression: *mut pg_sys::Expr,
+        number: i16,
+        name: *mut c_char,
+        is_junk: bool,
+    ) -> *mut pg_sys::TargetEntry;
+    pub fn ExecInitNode(plan: *mut pg_sys::Plan, state: *mut pg_sys::EState, flags: c_int) -> *mut pg_sys::PlanState;
+    pub fn ExecEndNode(node: *mut pg_sys::PlanState);
+    pub fn ExecReScan(node: *mut pg_sys::PlanState);
+    pub fn ExecScan(
+        node: *mut pg_sys::ScanState,
+        next: unsafe extern "C-unwind" fn(*mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot,
+        recheck: unsafe extern "C-unwind" fn(*mut pg_sys::ScanState, *mut pg_sys::TupleTableSlot) -> bool,
+    ) -> *mut pg_sys::TupleTableSlot;
+    pub fn ExecScanReScan(node: *mut pg_sys::ScanState);
+    pub fn ExecStoreVirtualTuple(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::TupleTableSlot;
+    pub fn UpdateChangedParamSet(node: *mut pg_sys::PlanState, changed: *mut pg_sys::Bitmapset);
+    pub fn InstrStartNode(instrument: *mut pg_sys::Instrumentation);
+    pub fn InstrStopNode(instrument: *mut pg_sys::Instrumentation, rows: f64);
+    #[cfg(not(feature = "pg18"))]
+    fn index_beginscan(
+        heap: Relation,
+        index: Relation,
+        snapshot: Snapshot,
+        keys: c_int,
+        order_bys: c_int,
+    ) -> pg_sys::IndexScanDesc;
+    #[cfg(feature = "pg18")]
+    fn index_beginscan(
+        heap: Relation,
+        index: Relation,
+        snapshot: Snapshot,
+        instrument: *mut pg_sys::IndexScanInstrumentation,
+        keys: c_int,
+        order_bys: c_int,
+    ) -> pg_sys::IndexScanDesc;
+    pub fn index_rescan(
+        scan: pg_sys::IndexScanDesc,
+        keys: pg_sys::ScanKey,
+        key_count: c_int,
+        order_bys: pg_sys::ScanKey,
+        order_by_count: c_int,
+    );
+    pub fn index_fetch_heap(scan: pg_sys::IndexScanDesc, slot: *mut pg_sys::TupleTableSlot) -> bool;
+    pub fn get_attname(rel: Oid, number: i16, missing_ok: bool) -> *mut c_char;
+    pub fn ExplainPropertyList(label: *const c_char, members: *mut List, state: *mut pg_sys::ExplainState);
+    pub fn int64_to_numeric(value: i64) -> pg_sys::Numeric;
+    pub fn numeric_in(call: FunctionCallInfo) -> Datum;
+    pub fn numeric_div(call: FunctionCallInfo) -> Datum;
+    pub fn DirectFunctionCall2Coll(function: Function, collation: Oid, first: Datum, second: Datum) -> Datum;
+    pub fn DirectFunctionCall3Coll(
+        function: Function,
+        collation: Oid,
+        first: Datum,
+        second: Datum,
+        third: Datum,
+    ) -> Datum;
+}
+
+/// A function of SQL.
+pub type Function = unsafe extern "C-unwind" fn(FunctionCallInfo) -> Datum;
+
+/// `ExecClearTuple`.
+///
+/// # Safety
+/// A slot. May raise.
+#[inline]
+pub unsafe fn clear_slot(slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: the header's inline function.
+    unsafe {
+        if let Some(clear) = (*(*slot).tts_ops).clear {
+            clear(slot);
+        }
+    }
+}
+
+/// `TupIsNull`.
+///
+/// # Safety
+/// Null, or a slot.
+#[inline]
+pub unsafe fn is_empty(slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: the header's macro.
+    unsafe { slot.as_ref().is_none_or(|slot| u32::from(slot.tts_flags) & pg_sys::TTS_FLAG_EMPTY != 0) }
+}
+
+/// Begins the scan of the index of a node that has been initialised.
+///
+/// # Safety
+/// Such a node. May raise.
+pub unsafe fn begin_index_only_scan(node: &mut pg_sys::IndexOnlyScanState) -> pg_sys::IndexScanDesc {
+    let (keys, order_bys) = (node.ioss_NumScanKeys, node.ioss_NumOrderByKeys);
+    // SAFETY: the server's function, with its signature of this version.
+    unsafe {
+        let (heap, snapshot) = (node.ss.ss_currentRelation, (*node.ss.ps.state).es_snapshot);
+        #[cfg(not(feature = "pg18"))]
+        return index_beginscan(heap, node.ioss_RelationDesc, snapshot, keys, order_bys);
+        #[cfg(feature = "pg18")]
+        return index_beginscan(heap, node.ioss_RelationDesc, snapshot, &mut node.ioss_Instrument, keys, order_bys);
+    }
+}
+
+/// `Anum_pg_aggregate_aggsortop`.
+const AGGREGATE_SORT_OPERATOR: i16 = 16;
+
+/// The operator that an aggregate goes by that gives the first value in an order, if it is one.
+///
+/// # Safety
+/// May raise.
+pub unsafe fn sort_operator(aggregate: Oid) -> Option<Oid> {
+    // SAFETY: the server's catalog cache; what is found there is copied before it is given back.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::AGGFNOID as c_int;
+        let tuple = SearchSysCache1(cache, Datum::from(aggregate));
+        if tuple.is_null() {
+            return None;
+        }
+        let (mut is_null, attribute) = (false, AGGREGATE_SORT_OPERATOR);
+        let operator = SysCacheGetAttr(cache, tuple, attribute, &mut is_null);
+        let operator = Oid::from(operator.value() as u32);
+        ReleaseSysCache(tuple);
+        (operator != Oid::INVALID).then_some(operator)
+    }
 }
 
 /// Waits for, or cancels, a standby's readers that are as old as `horizon`, and where `is_catalog` its logical

@@ -2,6 +2,7 @@
 
 pub mod errors;
 pub mod ffi;
+pub mod list;
 pub mod loan;
 pub mod memory;
 pub mod options;
@@ -9,3 +10,4 @@ pub mod per_backend;
 pub mod relation;
 pub mod reserve;
 pub mod tid;
+pub mod visibility;

@@ -30,6 +30,7 @@ static PREFETCH: GucSetting<bool> = GucSetting::<bool>::new(true);
 static DESCENT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_DESCENT_CACHE);
 static HOT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_HOT_CACHE);
 static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
+static CUSTOM_SCANS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static UNIQUE_INDEX: GucSetting<OnUniqueIndex> = GucSetting::<OnUniqueIndex>::new(OnUniqueIndex::Notice);
 
 /// What is said of a new unique index before 18, which breaks `INSERT … ON CONFLICT` on its table.
@@ -120,7 +121,7 @@ pub fn register() {
 }
 
 /// Makes each setting known, as long as the server has memory for it.
-const SETTINGS: [fn(); 5] = [
+const SETTINGS: [fn(); 6] = [
     || {
         GucRegistry::define_bool_guc(
             c"fpbtree.prefetch",
@@ -129,6 +130,16 @@ const SETTINGS: [fn(); 5] = [
             &PREFETCH,
             GucContext::Userset,
             GucFlags::default(),
+        );
+    },
+    || {
+        GucRegistry::define_bool_guc(
+            c"fpbtree.custom_scans",
+            c"Lets the planner use the plan nodes of fpbtree.",
+            c"Aggregates over the columns of an fpbtree index are then made of its pages, where that is cheaper.",
+            &CUSTOM_SCANS,
+            GucContext::Userset,
+            GucFlags::EXPLAIN,
         );
     },
     || {
@@ -228,6 +239,11 @@ pub fn descent_cache_size() -> usize {
 /// Bytes of shared memory for the rows of hot keys, once the server has started.
 pub fn hot_cache_size() -> usize {
     HOT_CACHE_SIZE.get() as usize * 1024
+}
+
+/// Whether the planner may use plan nodes of ours.
+pub fn custom_scans() -> bool {
+    CUSTOM_SCANS.get()
 }
 
 /// What is said of a new unique index before 18.

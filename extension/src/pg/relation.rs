@@ -267,6 +267,25 @@ pub unsafe fn count_index_scan(rel: Relation) {
     }
 }
 
+/// Counts matches of an index scan.
+///
+/// # Safety
+/// `rel` is open.
+#[inline]
+pub unsafe fn count_index_tuples(rel: Relation, count: usize) {
+    // SAFETY: `rel` is open.
+    if let Some(status) = unsafe { statistics(rel) } {
+        #[cfg(feature = "pg15")]
+        {
+            status.t_counts.t_tuples_returned += count as i64;
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            status.counts.tuples_returned += count as i64;
+        }
+    }
+}
+
 /// `table_index_build_scan`: calls back for every heap tuple the index must have, of the whole table or of a share in a
 /// parallel scan of it, and returns how many heap tuples there were.
 ///

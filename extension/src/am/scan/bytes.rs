@@ -11,6 +11,7 @@ use fpbtree_engine::scan::{BytesSelection, Cut, Interval, Matches, Range, Wanted
 use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
 
 use super::conditions::Searched;
+use super::pages::Visitor;
 use super::scan_keys::{element_type, elements, first_of_row, row_members};
 use super::state::ScanState;
 use crate::pg::ffi;
@@ -126,6 +127,10 @@ impl Searched for Bytes {
     ) -> Option<*mut pg_sys::IndexTupleData> {
         // SAFETY: the match exists, and no frame here owns a destructor.
         unsafe { Bytes::index_tuple(conditions.columns, &matches.entry(at)?, &mut conditions.tuple) }
+    }
+
+    fn visit<V: Visitor>(_conditions: &BytesConditions, matches: &Matches<Bytes>, visitor: V) -> V::Out {
+        visitor.count(matches.len())
     }
 
     unsafe fn end(conditions: &mut BytesConditions) {

@@ -4,6 +4,7 @@ use fpbtree_engine::format::Tid;
 use fpbtree_engine::scan::{Matches, Wanted};
 use pgrx::pg_sys::{self, Relation, ScanKeyData};
 
+use super::pages::Visitor;
 use super::state::ScanState;
 use crate::pg::loan::Lender;
 use crate::pg::memory::Zeroed;
@@ -75,6 +76,9 @@ pub(super) trait Searched: Keyed {
         matches: &Matches<Self>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Shows a page's matches.
+    fn visit<V: Visitor>(conditions: &Self::Conditions, matches: &Matches<Self>, visitor: V) -> V::Out;
 
     /// Gives back what was allocated.
     ///

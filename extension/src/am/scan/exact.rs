@@ -8,6 +8,7 @@ use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
 use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
 use super::conditions::Searched;
+use super::pages::Visitor;
 use super::scan_keys::{element_type, elements, first_of_row, row_members, with_equality};
 use super::state::ScanState;
 use crate::pg::ffi;
@@ -127,6 +128,10 @@ macro_rules! searched {
             #[inline(always)]
             fn set_rows(matches: &mut Matches<$lane>, lane: u128, rows: &[Tid]) {
                 matches.set_rows(Lane::from_u128(lane), rows);
+            }
+
+            fn visit<V: Visitor>(conditions: &ExactConditions, matches: &Matches<$lane>, visitor: V) -> V::Out {
+                visitor.rows(conditions.shape, matches.rows())
             }
 
             unsafe fn end(conditions: &mut ExactConditions) {

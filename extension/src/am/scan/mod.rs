@@ -26,6 +26,7 @@ mod exact;
 mod hot;
 mod lines;
 mod marks;
+pub mod pages;
 pub mod parallel;
 mod rows;
 mod scan_keys;
@@ -42,6 +43,7 @@ macro_rules! with_state {
         })
     };
 }
+use with_state;
 
 /// The `amcanreturn` callback: index-only scans give back exactly what was stored. In recovery only if the index has
 /// our own log: redo of generic records does not wait for the pins that make such scans safe.

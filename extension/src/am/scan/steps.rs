@@ -76,7 +76,7 @@ impl<K: Searched> ScanState<K> {
     }
 
     /// Notes that the server found the row of the last match dead to everyone.
-    fn note_killed(&mut self) {
+    pub(super) fn note_killed(&mut self) {
         self.forget_hot();
         if !self.are_hot() && self.killed_count < self.killed.len() {
             self.killed[self.killed_count] = self.matches.flags_at(self.at);

@@ -1,0 +1,97 @@
+//! `Custom Scan (FpbtreeAggregate)`: aggregates over an index's own columns, made of its leaves without making rows of
+//! them.
+//!
+//! `path` offers it to the planner above the index-only scan that the server would make, `node` runs it, `groups` adds
+//! up pages of rows, and `results` makes values of the sums.
+
+mod groups;
+mod node;
+mod path;
+mod results;
+
+/// Makes the node known to the server. Called when the library is loaded, after all that may fail.
+pub fn register() {
+    node::register();
+    path::register();
+}
+
+/// A column of what the node gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Output {
+    /// The rows of the group.
+    Rows,
+    /// The group's value of a column.
+    Group,
+    /// How many values a column has.
+    Count,
+    /// Their sum.
+    Sum,
+    /// Their average.
+    Average,
+    /// The least of them.
+    Least,
+    /// The greatest of them.
+    Greatest,
+}
+
+impl Output {
+    /// All of them, each at the place of its code in a plan.
+    const ALL: [Output; 7] =
+        [Output::Rows, Output::Group, Output::Count, Output::Sum, Output::Average, Output::Least, Output::Greatest];
+}
+
+/// A column of what the node gives, and the column of the index that it is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Item {
+    output: Output,
+    column: usize,
+}
+
+/// Most columns that a node gives, and that an index has.
+const MOST_ITEMS: usize = 64;
+const MOST_COLUMNS: usize = fpbtree_engine::keys::KeyShape::MAX_COLUMNS;
+
+/// What a node is to do, as its plan says it in integers: by how many of the first columns of the index rows are
+/// grouped, whether they are grouped at all, and what is given.
+#[derive(Clone, Copy)]
+struct Task {
+    depth: usize,
+    is_grouped: bool,
+    items: [Item; MOST_ITEMS],
+    count: usize,
+}
+
+impl Task {
+    fn new(depth: usize, is_grouped: bool) -> Task {
+        let item = Item { output: Output::Rows, column: 0 };
+        Task { depth, is_grouped, items: [item; MOST_ITEMS], count: 0 }
+    }
+
+    fn items(&self) -> &[Item] {
+        &self.items[..self.count]
+    }
+
+    /// Adds an item; `false` if there are too many.
+    fn add(&mut self, item: Item) -> bool {
+        let room = self.items.get_mut(self.count).map(|place| *place = item);
+        self.count += usize::from(room.is_some());
+        room.is_some()
+    }
+
+    fn integers(&self) -> impl Iterator<Item = i32> {
+        let pairs = self.items().iter().flat_map(|item| [item.output as i32, item.column as i32]);
+        [self.depth as i32, i32::from(self.is_grouped)].into_iter().chain(pairs)
+    }
+
+    /// The task that [`integers`](Self::integers) made these of.
+    fn of(mut integers: impl Iterator<Item = i32>) -> Option<Task> {
+        let mut task = Task::new(integers.next()? as usize, integers.next()? != 0);
+        while let Some(output) = integers.next() {
+            let output = *Output::ALL.get(output as usize)?;
+            if !task.add(Item { output, column: integers.next()? as usize }) {
+                return None;
+            }
+        }
+        Some(task)
+    }
+}

@@ -1,0 +1,524 @@
+//! Offers the node to the planner, above the index-only scan that the server itself would make for the same conditions:
+//! what matches a condition to an index is the server's business, and so is what that costs.
+
+use core::cell::Cell;
+use core::ffi::c_void;
+
+use fpbtree_engine::keys::{ColumnType, KeyShape};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, Aggref, CustomPath, CustomPathMethods, CustomScan, Expr, GroupPathExtraData, IndexClause, IndexOptInfo,
+    IndexPath, List, Node, NodeTag, Oid, Path, Plan, PlannerInfo, RelOptInfo, RestrictInfo, SortGroupClause,
+    TargetEntry, UpperRelationKind, Var, create_upper_paths_hook_type,
+};
+
+use super::{Item, MOST_COLUMNS, Output, Task, node};
+use crate::am::handler;
+use crate::pg::per_backend::PerBackend;
+use crate::pg::{ffi, list, options};
+use crate::values::column;
+
+static METHODS: PerBackend<CustomPathMethods> = PerBackend::new(CustomPathMethods {
+    CustomName: node::NAME.as_ptr(),
+    PlanCustomPath: Some(plan),
+    ReparameterizeCustomPathByChild: None,
+});
+
+/// What a row that is taken from the index by the page costs, in operators, where another one costs what the server
+/// says of a row.
+const OPERATORS_A_ROW: f64 = 0.1;
+/// What a group costs, likewise.
+const OPERATORS_A_GROUP: f64 = 4.0;
+
+/// The hook that was there before.
+static PREVIOUS: PerBackend<Cell<create_upper_paths_hook_type>> = PerBackend::new(Cell::new(None));
+
+/// Installs the hook.
+pub(super) fn register() {
+    // SAFETY: at library load, where hooks are installed.
+    unsafe {
+        PREVIOUS.set(pg_sys::create_upper_paths_hook);
+        pg_sys::create_upper_paths_hook = Some(add_paths);
+    }
+}
+
+/// Called by the planner when it has its own plans for a step above scans and joins.
+#[pg_guard]
+unsafe extern "C-unwind" fn add_paths(
+    root: *mut PlannerInfo,
+    stage: UpperRelationKind::Type,
+    input: *mut RelOptInfo,
+    output: *mut RelOptInfo,
+    extra: *mut c_void,
+) {
+    // SAFETY: called by the planner, with its own structures. No frame here owns a destructor.
+    unsafe {
+        if let Some(previous) = PREVIOUS.get() {
+            previous(root, stage, input, output, extra);
+        }
+        if stage != UpperRelationKind::UPPERREL_GROUP_AGG || !options::custom_scans() || !is_table(root, input) {
+            return;
+        }
+        let extra = &*extra.cast::<GroupPathExtraData>();
+        let (having, split) = (extra.havingQual.cast::<List>(), pg_sys::AggSplit::AGGSPLIT_SIMPLE);
+        let whole = Grouping { root, input, output, having, split };
+        let part = whole.by_workers(extra);
+        for index in list::members::<IndexOptInfo>((*input).indexlist) {
+            if !handler::is_ours(&*index) || (*index).hypothetical || !(*index).indpred.is_null() && !(*index).predOK {
+                continue;
+            }
+            let candidate = Candidate::of(index);
+            let (serial, parallel) = scans(root, input, index);
+            if let Some(path) = serial.and_then(|scan| whole.path(&candidate, scan)) {
+                ffi::add_path(output, path.cast());
+            }
+            if let (Some(scan), Some(part)) = (parallel, &part)
+                && let Some(path) = part.path(&candidate, scan)
+            {
+                whole.gather(part.output, path, extra);
+            }
+        }
+    }
+}
+
+/// Whether what is grouped is a table, all of whose rows count.
+unsafe fn is_table(root: *mut PlannerInfo, input: *mut RelOptInfo) -> bool {
+    // SAFETY: the planner's.
+    unsafe {
+        let query = (*root).parse;
+        let is_one = matches!(
+            (*input).reloptkind,
+            pg_sys::RelOptKind::RELOPT_BASEREL | pg_sys::RelOptKind::RELOPT_OTHER_MEMBER_REL
+        );
+        if !is_one || (*input).rtekind != pg_sys::RTEKind::RTE_RELATION || (*input).indexlist.is_null() {
+            return false;
+        }
+        // With its descendants a table has the indexes of a partitioned one at most, which are empty.
+        let entry = *(*root).simple_rte_array.add((*input).relid as usize);
+        !(*entry).inh
+            && (*entry).tablesample.is_null()
+            && (*query).groupingSets.is_null()
+            && (*query).rowMarks.is_null()
+    }
+}
+
+/// What the query makes of a table's rows, or one of several workers does.
+struct Grouping {
+    root: *mut PlannerInfo,
+    input: *mut RelOptInfo,
+    output: *mut RelOptInfo,
+    /// HAVING, as a list of conditions that all have to hold.
+    having: *mut List,
+    /// Whether that is all, or is finished above.
+    split: pg_sys::AggSplit::Type,
+}
+
+/// An index, as far as values of its columns may be asked for.
+struct Candidate {
+    info: *mut IndexOptInfo,
+    /// Unless keys are byte strings.
+    shape: Option<KeyShape>,
+}
+
+impl Grouping {
+    /// What each worker makes of its share of the rows, if the server thinks of workers at all.
+    unsafe fn by_workers(&self, extra: &GroupPathExtraData) -> Option<Grouping> {
+        // SAFETY: the planner's.
+        unsafe {
+            let stage = UpperRelationKind::UPPERREL_PARTIAL_GROUP_AGG;
+            let partial = ffi::fetch_upper_rel(self.root, stage, (*self.output).relids);
+            let is_thought_of = (*partial).consider_parallel
+                && extra.partial_costs_set
+                && extra.patype != pg_sys::PartitionwiseAggregateType::PARTITIONWISE_AGGREGATE_PARTIAL
+                && !(*(*partial).reltarget).exprs.is_null();
+            let (root, input, having) = (self.root, self.input, core::ptr::null_mut());
+            let split = pg_sys::AggSplit::AGGSPLIT_INITIAL_SERIAL;
+            is_thought_of.then_some(Grouping { root, input, output: partial, having, split })
+        }
+    }
+
+    /// Adds a path above one that several workers run.
+    unsafe fn gather(&self, partial: *mut RelOptInfo, path: *mut CustomPath, extra: &GroupPathExtraData) {
+        // SAFETY: the planner's.
+        unsafe {
+            let clauses = self.clauses();
+            let strategy = match extra.flags as u32 & pg_sys::GROUPING_CAN_USE_HASH {
+                _ if clauses.is_null() => pg_sys::AggStrategy::AGG_PLAIN,
+                0 => return,
+                _ => pg_sys::AggStrategy::AGG_HASHED,
+            };
+            let Some(other) = list::members::<Path>((*self.output).pathlist).next() else { return };
+            let mut rows = (*path).path.rows * f64::from((*path).path.parallel_workers);
+            let nothing = core::ptr::null_mut();
+            let target = (*partial).reltarget;
+            let gather = ffi::create_gather_path(self.root, partial, path.cast(), target, nothing, &mut rows);
+            let finished = ffi::create_agg_path(
+                self.root,
+                self.output,
+                gather.cast(),
+                (*self.output).reltarget,
+                strategy,
+                pg_sys::AggSplit::AGGSPLIT_FINAL_DESERIAL,
+                clauses,
+                self.having,
+                &extra.agg_final_costs,
+                (*other).rows,
+            );
+            ffi::add_path(self.output, finished.cast());
+        }
+    }
+
+    /// What rows are grouped by.
+    unsafe fn clauses(&self) -> *mut List {
+        // SAFETY: the planner's.
+        unsafe {
+            #[cfg(feature = "pg15")]
+            return (*(*self.root).parse).groupClause;
+            #[cfg(not(feature = "pg15"))]
+            return (*self.root).processed_groupClause;
+        }
+    }
+
+    /// The node's path above a scan of an index, if the columns of that say all that is asked for.
+    unsafe fn path(&self, index: &Candidate, scan: *mut IndexPath) -> Option<*mut CustomPath> {
+        // SAFETY: the planner's.
+        unsafe {
+            let columns = self.group_columns(index)?;
+            let mut task = Task::new(prefix(scan, columns)?, !(*(*self.root).parse).groupClause.is_null());
+            let expressions = self.expressions(index, columns, &mut task)?;
+            self.make(scan, &task, expressions)
+        }
+    }
+
+    /// The columns by which rows are grouped, a bit for each. `None` if one is not the index's.
+    unsafe fn group_columns(&self, index: &Candidate) -> Option<u32> {
+        // SAFETY: the planner's.
+        unsafe {
+            let target = (*self.output).reltarget;
+            let mut columns = 0u32;
+            for clause in list::members::<SortGroupClause>(self.clauses()) {
+                let number = (*clause).tleSortGroupRef;
+                let is_its = |at: &usize| *(*target).sortgrouprefs.add(*at) == number;
+                let count = list::cells((*target).exprs).len();
+                if (*target).sortgrouprefs.is_null() {
+                    return None;
+                }
+                let at = (0..count).find(is_its)?;
+                let expression: *mut Node = list::members((*target).exprs).nth(at)?;
+                columns |= 1 << index.column_of(self.input, expression)?;
+            }
+            Some(columns)
+        }
+    }
+
+    /// What the node has to give: the columns by which rows are grouped, and aggregates. `None` if there is another.
+    unsafe fn expressions(&self, index: &Candidate, columns: u32, task: &mut Task) -> Option<*mut List> {
+        let mut expressions: *mut List = core::ptr::null_mut();
+        let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_INCLUDE_PLACEHOLDERS;
+        // SAFETY: the planner's.
+        unsafe {
+            for part in [(*(*self.output).reltarget).exprs, self.having] {
+                for expression in list::members::<Node>(ffi::pull_var_clause(part.cast(), flags as _)) {
+                    if ffi::list_member(expressions, expression.cast()) {
+                        continue;
+                    }
+                    let item = index.item(self.input, expression, self.split)?;
+                    if item.output == Output::Group && columns & (1 << item.column) == 0 || !task.add(item) {
+                        return None;
+                    }
+                    expressions = ffi::lappend(expressions, expression.cast());
+                }
+            }
+        }
+        Some(expressions)
+    }
+
+    /// Makes the path.
+    unsafe fn make(&self, scan: *mut IndexPath, task: &Task, expressions: *mut List) -> Option<*mut CustomPath> {
+        // SAFETY: the planner's; new memory of the right size, zeroed.
+        unsafe {
+            let child = &(*scan).path;
+            let rel = &*self.output;
+            let other = list::members::<Path>(rel.pathlist).chain(list::members(rel.partial_pathlist)).next()?;
+            let path: *mut CustomPath = ffi::palloc0(size_of::<CustomPath>()).cast();
+            let new = &mut (*path).path;
+            (new.type_, new.pathtype) = (NodeTag::T_CustomPath, NodeTag::T_CustomScan);
+            (new.parent, new.pathtarget) = (self.output, rel.reltarget);
+            new.parallel_safe = rel.consider_parallel && child.parallel_safe;
+            new.parallel_workers = child.parallel_workers;
+            new.rows = (*other).rows;
+            #[cfg(feature = "pg18")]
+            {
+                new.disabled_nodes = child.disabled_nodes;
+            }
+            let total = cost(&*scan, new.rows) + (*rel.reltarget).cost.per_tuple * new.rows;
+            new.total_cost = total + (*rel.reltarget).cost.startup;
+            new.startup_cost = if task.depth > 0 { child.startup_cost } else { new.total_cost };
+            if task.depth > 0 {
+                new.pathkeys = self.order(child.pathkeys);
+            }
+            (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
+            (*path).custom_paths = list::of([scan]);
+            (*path).custom_private = list::of([list::of_integers(task.integers()), expressions, self.having]);
+            (*path).methods = &*METHODS;
+            Some(path)
+        }
+    }
+
+    /// The order by the columns of groups, if rows come in it; else none.
+    unsafe fn order(&self, order: *mut List) -> *mut List {
+        // SAFETY: the planner's.
+        unsafe {
+            let keys = (*self.root).group_pathkeys;
+            // From 16 on there may be those behind it that sorted aggregates want.
+            #[cfg(not(feature = "pg15"))]
+            let are_groups = list::cells(keys).len() == (*self.root).num_groupby_pathkeys as usize;
+            #[cfg(feature = "pg15")]
+            let are_groups = true;
+            if are_groups && ffi::pathkeys_contained_in(keys, order) { keys } else { core::ptr::null_mut() }
+        }
+    }
+}
+
+impl Candidate {
+    /// An index of the planner's.
+    unsafe fn of(info: *mut IndexOptInfo) -> Candidate {
+        // SAFETY: the planner holds a lock on the index.
+        unsafe {
+            let rel = ffi::index_open((*info).indexoid, pg_sys::NoLock as _);
+            let index = Candidate { info, shape: column::exact_shape(rel) };
+            ffi::index_close(rel, pg_sys::NoLock as _);
+            index
+        }
+    }
+
+    /// The key column that an expression is, if it is one.
+    unsafe fn column_of(&self, table: *mut RelOptInfo, expression: *mut Node) -> Option<usize> {
+        // SAFETY: the planner's; a node is what its tag says.
+        unsafe {
+            if (*expression).type_ != NodeTag::T_Var {
+                return None;
+            }
+            let var = &*expression.cast::<Var>();
+            let is_of_table = var.varno as u32 == (*table).relid && var.varlevelsup == 0;
+            let keys = core::slice::from_raw_parts((*self.info).indexkeys, (*self.info).nkeycolumns as usize);
+            let found = keys.iter().position(|&key| key == i32::from(var.varattno))?;
+            let shape = self.shape.as_ref().filter(|_| is_of_table && var.varattno > 0)?;
+            (found < shape.columns().len().min(MOST_COLUMNS)).then_some(found)
+        }
+    }
+
+    /// What an expression asks for, if it is a column by which rows may be grouped, or an aggregate of a column.
+    unsafe fn item(
+        &self,
+        table: *mut RelOptInfo,
+        expression: *mut Node,
+        split: pg_sys::AggSplit::Type,
+    ) -> Option<Item> {
+        // SAFETY: the planner's; a node is what its tag says.
+        unsafe {
+            match (*expression).type_ {
+                NodeTag::T_Var => Some(Item { output: Output::Group, column: self.column_of(table, expression)? }),
+                NodeTag::T_Aggref => self.aggregate(table, &*expression.cast::<Aggref>(), split),
+                _ => None,
+            }
+        }
+    }
+
+    unsafe fn aggregate(
+        &self,
+        table: *mut RelOptInfo,
+        aggregate: &Aggref,
+        split: pg_sys::AggSplit::Type,
+    ) -> Option<Item> {
+        // SAFETY: the planner's.
+        unsafe {
+            let is_plain = aggregate.aggfilter.is_null()
+                && aggregate.aggorder.is_null()
+                && aggregate.aggdirectargs.is_null()
+                && aggregate.aggkind as u8 == b'n'
+                && aggregate.agglevelsup == 0
+                && aggregate.aggsplit == split;
+            if !is_plain {
+                return None;
+            }
+            let function = aggregate.aggfnoid.to_u32();
+            if function == pg_sys::F_COUNT_ {
+                return Some(Item { output: Output::Rows, column: 0 });
+            }
+            let mut arguments = list::members::<TargetEntry>(aggregate.args);
+            let (Some(argument), None) = (arguments.next(), arguments.next()) else { return None };
+            let expression: *mut Expr = (*argument).expr;
+            let column = self.column_of(table, expression.cast())?;
+            let ty = self.shape.as_ref()?.columns()[column].ty;
+            if let Some(output) = self.end(aggregate, column, ffi::exprType(expression.cast())) {
+                return Some(Item { output, column });
+            }
+            let output = match (function, ty) {
+                (pg_sys::F_COUNT_ANY, _) => Output::Count,
+                (pg_sys::F_SUM_INT2, ColumnType::Int2)
+                | (pg_sys::F_SUM_INT4, ColumnType::Int4)
+                | (pg_sys::F_SUM_INT8, ColumnType::Int8) => Output::Sum,
+                (pg_sys::F_AVG_INT2, ColumnType::Int2)
+                | (pg_sys::F_AVG_INT4, ColumnType::Int4)
+                | (pg_sys::F_AVG_INT8, ColumnType::Int8) => Output::Average,
+                _ => return None,
+            };
+            // A part of a sum of bigints, or of an average, is in a form of the server's own.
+            let is_plain = output == Output::Count || output == Output::Sum && ty != ColumnType::Int8;
+            let is_whole = split == pg_sys::AggSplit::AGGSPLIT_SIMPLE;
+            (aggregate.aggdistinct.is_null() && (is_whole || is_plain)).then_some(Item { output, column })
+        }
+    }
+
+    /// Whether an aggregate gives the first or the last value in the column's order, as the catalog says of `min` and
+    /// `max`. Floats are left out: of 0 and -0, which are equal, it matters which came last.
+    unsafe fn end(&self, aggregate: &Aggref, column: usize, ty: Oid) -> Option<Output> {
+        // SAFETY: the planner's, and a catalog lookup.
+        unsafe {
+            if aggregate.aggtype != ty || self.shape.as_ref()?.columns()[column].ty.is_float() {
+                return None;
+            }
+            let operator = ffi::sort_operator(aggregate.aggfnoid)?;
+            match ffi::get_op_opfamily_strategy(operator, *(*self.info).opfamily.add(column)) as u32 {
+                pg_sys::BTLessStrategyNumber => Some(Output::Least),
+                pg_sys::BTGreaterStrategyNumber => Some(Output::Greatest),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// The index-only scans that the server would make of an index alone, by one process and by several, if they decide all
+/// conditions.
+unsafe fn scans(
+    root: *mut PlannerInfo,
+    input: *mut RelOptInfo,
+    info: *mut IndexOptInfo,
+) -> (Option<*mut IndexPath>, Option<*mut IndexPath>) {
+    // SAFETY: the planner's. What is put in another's place is put back, unless an error ends the planning.
+    unsafe {
+        let rel = &mut *input;
+        let (indexes, paths, partial) = (rel.indexlist, rel.pathlist, rel.partial_pathlist);
+        let has_bitmaps = (*info).amhasgetbitmap;
+        rel.indexlist = list::of([info]);
+        (rel.pathlist, rel.partial_pathlist) = (core::ptr::null_mut(), core::ptr::null_mut());
+        (*info).amhasgetbitmap = false;
+        ffi::create_index_paths(root, rel);
+        let found = [rel.pathlist, rel.partial_pathlist];
+        (rel.indexlist, rel.pathlist, rel.partial_pathlist) = (indexes, paths, partial);
+        (*info).amhasgetbitmap = has_bitmaps;
+        let [serial, parallel] = found.map(|paths| {
+            list::members::<Path>(paths)
+                .filter(|&path| (*path).type_ == NodeTag::T_IndexPath)
+                .map(|path| path.cast::<IndexPath>())
+                .find(|&path| is_fit(&*path))
+        });
+        (serial, parallel)
+    }
+}
+
+/// Whether a scan is forwards, index-only, of nothing that comes from another table, and decides all conditions.
+unsafe fn is_fit(path: &IndexPath) -> bool {
+    // SAFETY: the planner's.
+    unsafe {
+        let clauses = || list::members::<IndexClause>(path.indexclauses);
+        let is_decided = |condition: *mut RestrictInfo| clauses().any(|clause| (*clause).rinfo == condition);
+        path.path.pathtype == NodeTag::T_IndexOnlyScan
+            && path.path.param_info.is_null()
+            && path.indexscandir == pg_sys::ScanDirection::ForwardScanDirection
+            && path.indexorderbys.is_null()
+            && clauses().all(|clause| !(*clause).lossy && is_exact(&*clause))
+            && list::members((*path.indexinfo).indrestrictinfo).all(is_decided)
+    }
+}
+
+/// Whether no comparison of rows is among a clause's conditions: those are looked at again.
+unsafe fn is_exact(clause: &IndexClause) -> bool {
+    // SAFETY: the planner's.
+    unsafe {
+        list::members::<RestrictInfo>(clause.indexquals)
+            .all(|condition| (*(*condition).clause.cast::<Node>()).type_ != NodeTag::T_RowCompareExpr)
+    }
+}
+
+/// How many of the first columns rows have to be grouped by so that they are by these: no more than these, but for
+/// columns that have one value alone. `None` if there is no such number.
+unsafe fn prefix(scan: *mut IndexPath, columns: u32) -> Option<usize> {
+    let depth = (u32::BITS - columns.leading_zeros()) as usize;
+    // SAFETY: the planner's.
+    let fixed = unsafe { fixed_columns(&*scan) };
+    let all = if depth == 32 { u32::MAX } else { (1 << depth) - 1 };
+    ((columns | fixed) & all == all).then_some(depth)
+}
+
+/// The columns that a scan's conditions say to be equal to something, a bit for each.
+unsafe fn fixed_columns(scan: &IndexPath) -> u32 {
+    let mut fixed = 0;
+    // SAFETY: the planner's; a node is what its tag says.
+    unsafe {
+        for clause in list::members::<IndexClause>(scan.indexclauses) {
+            let column = (*clause).indexcol as usize;
+            for condition in list::members::<RestrictInfo>((*clause).indexquals) {
+                let expression = (*condition).clause.cast::<Node>();
+                if (*expression).type_ != NodeTag::T_OpExpr {
+                    continue;
+                }
+                let operator = (*expression.cast::<pg_sys::OpExpr>()).opno;
+                let family = *(*scan.indexinfo).opfamily.add(column);
+                if ffi::get_op_opfamily_strategy(operator, family) as u32 == pg_sys::BTEqualStrategyNumber {
+                    fixed |= 1 << column;
+                }
+            }
+        }
+    }
+    fixed
+}
+
+/// What the node costs: what the scan does, less what the executor does about rows whose blocks are all-visible.
+unsafe fn cost(scan: &IndexPath, groups: f64) -> f64 {
+    // SAFETY: the planner's, and settings.
+    unsafe {
+        let rel = &*(*scan.indexinfo).rel;
+        let all = (scan.indexselectivity * rel.tuples).max(scan.path.rows);
+        // The server lets workers share what it says of rows, but not what the method says of entries.
+        let own = if scan.path.parallel_aware { scan.path.rows } else { all };
+        let conditions = list::cells(scan.indexclauses).len() as f64 * pg_sys::cpu_operator_cost;
+        let an_entry = pg_sys::cpu_index_tuple_cost + conditions;
+        let spared = rel.allvisfrac * (all * an_entry + own * pg_sys::cpu_tuple_cost);
+        let least = own * OPERATORS_A_ROW * pg_sys::cpu_operator_cost;
+        let run = (scan.path.total_cost - scan.path.startup_cost - spared).max(0.0) + least;
+        scan.path.startup_cost + run + groups * OPERATORS_A_GROUP * pg_sys::cpu_operator_cost
+    }
+}
+
+/// Makes the plan of a path.
+#[pg_guard]
+unsafe extern "C-unwind" fn plan(
+    _root: *mut PlannerInfo,
+    _rel: *mut RelOptInfo,
+    path: *mut CustomPath,
+    targets: *mut List,
+    _clauses: *mut List,
+    plans: *mut List,
+) -> *mut Plan {
+    // SAFETY: called by the planner, with a path of ours; new memory of the right size, zeroed.
+    unsafe {
+        let mut private = list::members::<List>((*path).custom_private);
+        let mut next = || private.next().unwrap_or(core::ptr::null_mut());
+        let (task, expressions, having) = (next(), next(), next());
+        let scan: *mut CustomScan = ffi::palloc0(size_of::<CustomScan>()).cast();
+        (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
+        (*scan).scan.plan.targetlist = targets;
+        (*scan).scan.plan.qual = having;
+        (*scan).flags = (*path).flags;
+        (*scan).custom_plans = plans;
+        (*scan).custom_private = task;
+        for (at, expression) in list::members::<Expr>(expressions).enumerate() {
+            let entry = ffi::makeTargetEntry(expression, at as i16 + 1, core::ptr::null_mut(), false);
+            (*scan).custom_scan_tlist = ffi::lappend((*scan).custom_scan_tlist, entry.cast());
+        }
+        (*scan).methods = &*node::SCAN;
+        scan.cast()
+    }
+}

@@ -1,0 +1,78 @@
+//! Values of what was added up, as the server's own aggregates give them.
+
+use core::fmt::Write;
+
+use fpbtree_engine::keys::{ColumnType, KeyShape};
+use pgrx::pg_sys::{self, Datum, InvalidOid};
+
+use super::groups::Groups;
+use super::{Item, Output};
+use crate::pg::ffi;
+use crate::values::column::{self, ImageBuffer};
+
+/// The value of an item, `None` for NULL. `room` is for a value that is passed by reference; numerics are made in the
+/// current memory context. `shape` is there where columns are asked about.
+///
+/// # Safety
+/// May raise when out of memory.
+pub(super) unsafe fn value(
+    item: Item,
+    groups: &Groups,
+    shape: Option<&KeyShape>,
+    room: &mut ImageBuffer,
+) -> Option<Datum> {
+    if item.output == Output::Rows {
+        return Some(Datum::from(groups.rows() as i64));
+    }
+    let ty = shape?.columns().get(item.column)?.ty;
+    let summary = groups.summary(item.column);
+    let end = |which: usize| summary.ends(ty).map(|ends| ends[which]);
+    // SAFETY: no frame here owns a destructor.
+    unsafe {
+        match item.output {
+            Output::Rows | Output::Count => Some(Datum::from(summary.count() as i64)),
+            Output::Group => groups.image(item.column).map(|image| column::value(ty, image, room)),
+            Output::Least => end(0).map(|image| column::value(ty, image, room)),
+            Output::Greatest => end(1).map(|image| column::value(ty, image, room)),
+            Output::Sum if summary.count() == 0 => None,
+            Output::Sum if ty == ColumnType::Int8 => Some(numeric(summary.sum())),
+            // A sum of bigints would have to be of more rows than there are.
+            Output::Sum => Some(Datum::from(summary.sum() as i64)),
+            Output::Average if summary.count() == 0 => None,
+            Output::Average => {
+                let (sum, count) = (numeric(summary.sum()), numeric(summary.count().into()));
+                Some(ffi::DirectFunctionCall2Coll(ffi::numeric_div, InvalidOid, sum, count))
+            }
+        }
+    }
+}
+
+/// A `numeric` of an integer.
+unsafe fn numeric(integer: i128) -> Datum {
+    // SAFETY: the server's functions, with what they take.
+    unsafe {
+        if let Ok(integer) = i64::try_from(integer) {
+            return Datum::from(ffi::int64_to_numeric(integer));
+        }
+        let mut text = Text { bytes: [0; 48], used: 0 };
+        let _ = write!(text, "{integer}");
+        let (text, any_scale) = (Datum::from(text.bytes.as_ptr()), Datum::from(-1));
+        ffi::DirectFunctionCall3Coll(ffi::numeric_in, InvalidOid, text, Datum::from(pg_sys::Oid::INVALID), any_scale)
+    }
+}
+
+/// A C string on the stack, of as many digits as an `i128` has.
+struct Text {
+    bytes: [u8; 48],
+    used: usize,
+}
+
+impl Write for Text {
+    fn write_str(&mut self, piece: &str) -> core::fmt::Result {
+        // The last byte stays zero.
+        let room = self.bytes.get_mut(self.used..self.used + piece.len()).ok_or(core::fmt::Error)?;
+        room.copy_from_slice(piece.as_bytes());
+        self.used += piece.len();
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! A scan's rows a page at a time, for plan nodes of ours that need no tuples: the matches of a leaf, less those that
+//! the snapshot does not see.
+//!
+//! Which blocks are all-visible is asked when the leaf has been read and is still pinned. An insertion clears a block's
+//! bit before its entry can be in a leaf, so of an entry that is there the map is not behind; and VACUUM, which would
+//! set the bit of a block whose dead rows it has removed, cannot remove their entries from a leaf that is pinned.
+
+use fpbtree_engine::format::{Lane, LaneKind};
+use fpbtree_engine::keys::KeyShape;
+use fpbtree_engine::scan::{Direction, Rows};
+use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
+use pgrx::pg_sys::{self, IndexScanDesc, IndexScanDescData, TupleTableSlot};
+
+use super::conditions::Searched;
+use super::state::ScanState;
+use crate::pg::tid::heap_tid;
+use crate::pg::visibility::VisibilityMap;
+use crate::pg::{errors, ffi, relation};
+use crate::values::keys::with_keys;
+
+/// What looks at the rows of a page.
+pub trait Visitor {
+    /// What it says of them.
+    type Out;
+
+    /// Rows of exact lanes.
+    fn rows<L: Lane>(self, shape: &KeyShape, rows: Rows<'_, L>) -> Self::Out;
+
+    /// So many rows of byte strings.
+    fn count(self, rows: usize) -> Self::Out;
+}
+
+/// How rows are looked up that the visibility map does not tell about. All-zero bytes are a beginning, less the slot.
+pub struct Visibility {
+    pub map: VisibilityMap,
+    /// For rows of the table.
+    pub slot: *mut TupleTableSlot,
+    /// Rows looked up so far.
+    pub fetched: u64,
+}
+
+impl<K: Searched> ScanState<K> {
+    /// Reads the next page of matches, the first one of the scan to begin with, and keeps those whose rows the snapshot
+    /// sees. Says whether there was a page; maybe no match of it is kept. Nothing is locked then; the page is pinned.
+    pub(super) unsafe fn read_visible(
+        &mut self,
+        scan: &mut IndexScanDescData,
+        is_first: bool,
+        visibility: &mut Visibility,
+    ) -> bool {
+        // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked. No frame here owns a destructor.
+        unsafe {
+            if is_first {
+                self.start(scan, Direction::Forward);
+                // The pin is kept as if tuples were wanted, but of byte strings nothing is.
+                K::want_tuples(&mut self.conditions, false);
+            }
+            if !self.read_page(scan) {
+                return false;
+            }
+            relation::count_index_tuples(scan.indexRelation, self.matches.len());
+            self.leave_out_invisible(scan, visibility);
+            true
+        }
+    }
+
+    /// Leaves out matches whose rows the snapshot does not see.
+    unsafe fn leave_out_invisible(&mut self, scan: &mut IndexScanDescData, visibility: &mut Visibility) {
+        // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
+        unsafe {
+            let (heap, snapshot) = (scan.heapRelation, scan.xs_snapshot);
+            let is_serializable = pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32;
+            if self.matches.is_empty() {
+                return;
+            }
+            let blocks = self.matches.tids().iter().map(|tid| tid.block());
+            let ends = blocks.fold((u32::MAX, 0), |(first, last), block| (first.min(block), last.max(block)));
+            if ends.1 >= self.heap_blocks {
+                self.check_heap_block(scan, ends.1);
+            }
+            if !is_serializable && visibility.map.are_all_visible(heap, ends.0, ends.1) {
+                return;
+            }
+            let (mut kept, mut last, mut is_visible) = (0, None, false);
+            for at in 0..self.matches.len() {
+                let tid = self.matches.tid(at);
+                let block = tid.block();
+                if last != Some(block) {
+                    last = Some(block);
+                    is_visible = visibility.map.is_all_visible(heap, block);
+                    if is_visible && is_serializable {
+                        ffi::PredicateLockPage(heap, block, snapshot);
+                    }
+                }
+                if !is_visible && !self.is_row_visible(scan, at, visibility) {
+                    continue;
+                }
+                if kept != at {
+                    self.matches.keep(at, kept);
+                }
+                kept += 1;
+            }
+            self.matches.truncate(kept);
+        }
+    }
+
+    /// Whether the snapshot sees the row of a match, asked of the table. Notes it if nobody does.
+    #[cold]
+    unsafe fn is_row_visible(&mut self, scan: &mut IndexScanDescData, at: usize, visibility: &mut Visibility) -> bool {
+        // SAFETY: as for the caller.
+        unsafe {
+            self.at = at;
+            scan.xs_heaptid = heap_tid(self.matches.tid(at));
+            scan.xs_heap_continue = false;
+            visibility.fetched += 1;
+            let is_visible = ffi::index_fetch_heap(scan, visibility.slot);
+            ffi::clear_slot(visibility.slot);
+            if scan.xs_heap_continue {
+                let message = format_args!("only MVCC snapshots are supported in index-only scans");
+                errors::raise(ERRCODE_FEATURE_NOT_SUPPORTED, message, None, None);
+            }
+            if core::mem::take(&mut scan.kill_prior_tuple) {
+                self.note_killed();
+            }
+            is_visible
+        }
+    }
+}
+
+/// Whether the executor has to look at conditions again: then rows cannot be had a page at a time.
+///
+/// # Safety
+/// A scan of ours that `amrescan` prepared.
+pub unsafe fn rechecks(scan: IndexScanDesc) -> bool {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => K::rechecks(&state.conditions)) }
+}
+
+/// Reads the next page of rows, the first one of the scan to begin with; `false` at the end of the scan.
+///
+/// # Safety
+/// A scan of ours that `amrescan` prepared, for tuples; nothing is locked. May raise.
+pub unsafe fn read(scan: IndexScanDesc, is_first: bool, visibility: &mut Visibility) -> bool {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.read_visible(&mut *scan, is_first, visibility)) }
+}
+
+/// Shows the rows of the page that was read last.
+///
+/// # Safety
+/// A scan of ours, of which a page was read last.
+pub unsafe fn visit<V: Visitor>(scan: IndexScanDesc, visitor: V) -> V::Out {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => K::visit(&state.conditions, &state.matches, visitor)) }
+}

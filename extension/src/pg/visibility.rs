@@ -1,0 +1,104 @@
+//! A table's visibility map, for scans that ask it about the row of every match.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use pgrx::pg_sys::{self, Buffer, Relation};
+
+use crate::pg::relation::{self, INVALID_BUFFER};
+
+/// Pages of the map that are kept pinned, as rows in the order of an index are all over the table.
+const MOST_PAGES: usize = 32;
+/// Bytes of a page's header.
+const HEADER: usize = 24;
+/// Blocks that a word of the map, and a page of it, tell about.
+const BLOCKS_A_WORD: usize = 32;
+const BLOCKS_A_PAGE: u32 = (pg_sys::BLCKSZ - HEADER as u32) * 4;
+/// `VISIBILITYMAP_ALL_VISIBLE` of each block.
+const ALL_VISIBLE: u64 = 0x5555_5555_5555_5555;
+
+/// Two bits for each block.
+type MapPage = [AtomicU64; BLOCKS_A_PAGE as usize / BLOCKS_A_WORD];
+
+/// Whether the bits of all blocks from one to another are set in a page of the map.
+#[inline]
+fn are_set(page: &MapPage, first: usize, last: usize) -> bool {
+    let (from, to) = (first / BLOCKS_A_WORD, last / BLOCKS_A_WORD);
+    let missing = |word: usize| !page[word].load(Ordering::Relaxed) & ALL_VISIBLE;
+    // The bits of the blocks from the first on, and of those up to the last.
+    let above = u64::MAX << (first % BLOCKS_A_WORD * 2);
+    let below = u64::MAX >> (62 - last % BLOCKS_A_WORD * 2);
+    if from == to {
+        return missing(from) & above & below == 0;
+    }
+    missing(from) & above == 0 && missing(to) & below == 0 && (from + 1..to).all(|word| missing(word) == 0)
+}
+
+/// Has the server pin a page of the map in place of the one that is kept.
+#[cold]
+unsafe fn read(heap: Relation, number: u32, (kept, buffer): &mut (u32, Buffer)) {
+    *kept = number;
+    // SAFETY: an open table; a pin that is ours, or none.
+    unsafe { relation::is_all_visible(heap, number * BLOCKS_A_PAGE, buffer) };
+}
+
+/// Pages of a table's visibility map, pinned. All-zero bytes are none.
+pub struct VisibilityMap {
+    /// The page that is kept in each place, and its pin.
+    pages: [(u32, Buffer); MOST_PAGES],
+}
+
+impl VisibilityMap {
+    /// Whether every row of a block is visible to everyone, as far as the map says.
+    ///
+    /// # Safety
+    /// The same open table each time, of which a snapshot is held that is older than what its answer is used for. May
+    /// raise.
+    #[inline]
+    pub unsafe fn is_all_visible(&mut self, heap: Relation, block: u32) -> bool {
+        // SAFETY: the caller's.
+        unsafe { self.are_all_visible(heap, block, block) }
+    }
+
+    /// Whether that holds for all blocks from one to another, both included. It is soon found out: a word tells about 32
+    /// of them.
+    ///
+    /// # Safety
+    /// As for [`is_all_visible`](Self::is_all_visible).
+    #[inline]
+    pub unsafe fn are_all_visible(&mut self, heap: Relation, first: u32, last: u32) -> bool {
+        (first / BLOCKS_A_PAGE..=last / BLOCKS_A_PAGE).all(|number| {
+            let before = number * BLOCKS_A_PAGE;
+            let (first, last) = (first.max(before) - before, (last - before).min(BLOCKS_A_PAGE - 1));
+            // SAFETY: the caller's.
+            unsafe { self.page(heap, number) }.is_some_and(|page| are_set(page, first as usize, last as usize))
+        })
+    }
+
+    /// A page of the map, by its number, if there is one.
+    #[inline]
+    unsafe fn page(&mut self, heap: Relation, number: u32) -> Option<&MapPage> {
+        let place = &mut self.pages[number as usize % MOST_PAGES];
+        if place.0 != number || place.1 == INVALID_BUFFER {
+            // SAFETY: an open table.
+            unsafe { read(heap, number, place) };
+        }
+        let bytes = (place.1 != INVALID_BUFFER).then_some(place.1)?;
+        // SAFETY: a page that stays pinned; others change its bytes under a lock, and they are read as the server
+        // reads them, without one.
+        Some(unsafe { &*relation::page(bytes).add(HEADER).cast::<MapPage>() })
+    }
+
+    /// Gives all pins back.
+    ///
+    /// # Safety
+    /// They are ours.
+    pub unsafe fn release(&mut self) {
+        for (_, buffer) in &mut self.pages {
+            let pinned = core::mem::replace(buffer, INVALID_BUFFER);
+            if pinned != INVALID_BUFFER {
+                // SAFETY: pinned by us.
+                unsafe { crate::pg::ffi::ReleaseBuffer(pinned) };
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+-- Aggregates over an index's own columns, made of its pages: the same answers as of the table, whatever is visible of
+-- it. Each query is run with the node and without any index.
+SET client_min_messages = warning;
+SET max_parallel_workers_per_gather = 0;
+CREATE SCHEMA agg;
+SET search_path = agg, public;
+CREATE FUNCTION plan(query text, setting text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('enable_seqscan', setting, true), set_config('enable_bitmapscan', setting, true),
+          set_config('enable_sort', setting, true);
+  RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) ' || query;
+  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true),
+          set_config('enable_sort', 'on', true);
+END $$;
+CREATE FUNCTION answer(query text, setting text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  answer text;
+BEGIN
+  PERFORM set_config('enable_seqscan', CASE setting WHEN 'on' THEN 'off' ELSE 'on' END, true),
+          set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', CASE setting WHEN 'on' THEN 'off' ELSE 'on' END, true),
+          set_config('enable_indexscan', setting, true);
+  EXECUTE format('SELECT count(*) || '' rows '' || coalesce(md5(string_agg(s::text, %L ORDER BY s::text)), '''') FROM (%s) s', E'\n', query) INTO answer;
+  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true),
+          set_config('enable_sort', 'on', true), set_config('enable_indexscan', 'on', true);
+  RETURN answer;
+END $$;
+-- Whether the node is used, and whether it gives what a sequential scan does.
+CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  node boolean;
+  answers text[];
+BEGIN
+  SELECT bool_or(line ~ 'FpbtreeAggregate') INTO node FROM plan(query, 'off') line;
+  answers := ARRAY[answer(query, 'on'), answer(query, 'off')];
+  RETURN CASE WHEN node THEN 'node' ELSE 'no node' END || CASE WHEN answers[1] = answers[2] THEN ', same' ELSE ', ' || answers::text END;
+END $$;
+
+CREATE TABLE t (a int, b bigint, s smallint, d date, f float8, o boolean, x text, u uuid, k bigint NOT NULL) WITH (autovacuum_enabled = off);
+INSERT INTO t SELECT NULLIF(i % 97, 13), (i::bigint * 7919) % 1000003 * CASE WHEN i % 2 = 0 THEN 9007199254 ELSE -9007199254 END,
+    NULLIF(i % 31, 3)::smallint, date '2024-01-01' + i % 500, (i % 211) / 7.0, NULLIF(i % 5, 4) > 1, 'word ' || i % 300,
+    md5((i % 1000)::text)::uuid, i
+  FROM generate_series(1, 60000) i;
+CREATE INDEX t_a ON t USING fpbtree (a);
+CREATE INDEX t_ab ON t USING fpbtree (a, b);
+CREATE INDEX t_sd ON t USING fpbtree (s DESC NULLS LAST, d DESC, o);
+CREATE INDEX t_bn ON t USING fpbtree (b DESC NULLS FIRST);
+CREATE INDEX t_d ON t USING fpbtree (d NULLS FIRST);
+CREATE INDEX t_x ON t USING fpbtree (x);
+CREATE INDEX t_k ON t USING fpbtree (k) INCLUDE (x);
+CREATE INDEX t_u ON t USING fpbtree (u);
+CREATE INDEX t_fo ON t USING fpbtree (f, o);
+CREATE INDEX t_part ON t USING fpbtree (s, a) WHERE s > 20;
+CREATE TABLE inherits (LIKE t);
+CREATE TABLE inherits_too () INHERITS (inherits);
+INSERT INTO inherits SELECT * FROM t WHERE k < 2000;
+INSERT INTO inherits_too SELECT * FROM t WHERE k BETWEEN 1000 AND 5000;
+CREATE INDEX ON inherits USING fpbtree (a);
+CREATE INDEX ON inherits_too USING fpbtree (a);
+VACUUM (FREEZE, ANALYZE) t, inherits, inherits_too;
+
+CREATE TABLE queries (n int GENERATED ALWAYS AS IDENTITY, query text);
+INSERT INTO queries (query) VALUES
+  ('SELECT count(*) FROM t'),
+  ('SELECT count(*), count(a), sum(a), avg(a), min(a), max(a) FROM t'),
+  ('SELECT count(*), count(a), sum(a), avg(a), min(a), max(a) FROM t WHERE a BETWEEN 10 AND 40'),
+  ('SELECT count(*), count(a), sum(a), avg(a), min(a), max(a) FROM t WHERE a > 1000'),
+  ('SELECT count(*), sum(a), max(a) FROM t WHERE a IS NULL'),
+  ('SELECT count(*) FROM t WHERE a IS NOT NULL'),
+  ('SELECT count(b), sum(b), avg(b), min(b), max(b) FROM t'),
+  ('SELECT a, count(*), sum(b), avg(b), min(b), max(b) FROM t GROUP BY a'),
+  ('SELECT a, count(*) FROM t WHERE a IN (1, 5, 77, 3000) GROUP BY a'),
+  ('SELECT a, b, count(*) FROM t GROUP BY a, b'),
+  ('SELECT b, a, count(*) FROM t WHERE a < 5 GROUP BY b, a'),
+  ('SELECT b, count(*) FROM t WHERE a = 5 GROUP BY b'),
+  ('SELECT s, count(*), count(d), min(d), max(d), bool_and(o), bool_or(o), every(o) FROM t GROUP BY s'),
+  ('SELECT s, d, count(*), count(o), bool_and(o) FROM t WHERE s IN (2, 4) GROUP BY s, d'),
+  ('SELECT s, avg(s), sum(s), max(s) FROM t GROUP BY s'),
+  ('SELECT d, count(*) FROM t GROUP BY d'),
+  ('SELECT u, count(*) FROM t GROUP BY u'),
+  ('SELECT f, count(*), count(o) FROM t GROUP BY f'),
+  ('SELECT count(*) FROM t WHERE x = ''word 17'''),
+  ('SELECT count(*) FROM t WHERE x >= ''word 2'''),
+  ('SELECT count(*) FROM t WHERE k BETWEEN 100 AND 5000'),
+  ('SELECT a, count(*) + 1 AS c, max(b) - min(b) FROM t GROUP BY a HAVING sum(b) > 0 AND count(*) > 10'),
+  ('SELECT sum(a) FROM t HAVING count(*) > 1000000'),
+  ('SELECT a % 10, sum(c) FROM (SELECT a, count(*) AS c FROM t GROUP BY a) g GROUP BY a % 10'),
+  ('SELECT v, (SELECT count(*) FROM t WHERE a = v) FROM generate_series(0, 20) v'),
+  ('SELECT v, (SELECT max(b) FROM t WHERE a = v AND b < v * 1000000000000) FROM generate_series(0, 20) v'),
+  ('SELECT v, c FROM generate_series(0, 10) v, LATERAL (SELECT s, count(*) AS c FROM t WHERE s < v GROUP BY s) g'),
+  ('SELECT s, count(*) FROM t WHERE s > 25 GROUP BY s'),
+  ('SELECT s, count(a), max(a) FROM t WHERE s > 20 GROUP BY s'),
+  ('SELECT count(*) FROM t WHERE d = ''2024-03-01'' OR d IS NULL'),
+  ('WITH g AS MATERIALIZED (SELECT a, count(*) AS c FROM t GROUP BY a) SELECT x.a, x.c, y.c AS d FROM g x JOIN g y ON x.a = y.a + 1'),
+  ('SELECT a, count(*) FROM t GROUP BY a ORDER BY a DESC NULLS LAST LIMIT 7'),
+  ('SELECT max(DISTINCT a), min(DISTINCT a), count(*) FROM t WHERE a < 50'),
+  ('SELECT count(*), max(a) FROM ONLY inherits');
+-- What the node does not do.
+INSERT INTO queries (query) VALUES
+  ('SELECT count(DISTINCT a) FROM t'),
+  ('SELECT sum(DISTINCT a) FROM t WHERE a < 50'),
+  ('SELECT count(*) FILTER (WHERE a > 5) FROM t'),
+  ('SELECT b, count(*) FROM t WHERE a < 5 GROUP BY b'),
+  ('SELECT a, b, count(*) FROM t GROUP BY GROUPING SETS ((a), (a, b))'),
+  ('SELECT a + 1, count(*) FROM t GROUP BY a + 1'),
+  ('SELECT min(f), max(f) FROM t'),
+  ('SELECT sum(a::bigint) FROM t'),
+  ('SELECT min(x) FROM t WHERE x > ''word 2'''),
+  ('SELECT count(*) FROM t WHERE a % 2 = 0'),
+  ('SELECT count(*) FROM t WHERE a = 1 AND s = 2'),
+  ('SELECT string_agg(a::text, '','' ORDER BY a) FROM t WHERE a < 3 AND b > 0'),
+  ('SELECT count(*) FROM t WHERE random() < 2 AND a < 3'),
+  ('SELECT count(*) FROM t TABLESAMPLE BERNOULLI (50) REPEATABLE (1)'),
+  ('SELECT count(*) FROM inherits');
+SELECT n, same(query), query FROM queries ORDER BY n;
+
+-- The same where not everything is visible to everyone: rows that are gone, changed, new, or not committed.
+DELETE FROM t WHERE k % 10 = 3;
+UPDATE t SET a = a + 1, b = -b WHERE k % 17 = 4;
+INSERT INTO t SELECT a, b, s, d, f, o, x, u, k + 100000 FROM t WHERE k < 3000;
+SELECT same(query), count(*) FROM queries GROUP BY 1 ORDER BY 1;
+BEGIN;
+DELETE FROM t WHERE k % 7 = 1;
+SAVEPOINT p;
+DELETE FROM t;
+ROLLBACK TO p;
+SELECT same(query), count(*) FROM queries GROUP BY 1 ORDER BY 1;
+ROLLBACK;
+SELECT same(query), count(*) FROM queries GROUP BY 1 ORDER BY 1;
+VACUUM t;
+SELECT same(query), count(*) FROM queries GROUP BY 1 ORDER BY 1;
+-- An empty table, and one without rows that count.
+CREATE TABLE e (a int, b bigint);
+CREATE INDEX e_ab ON e USING fpbtree (a, b);
+SELECT same('SELECT count(*), count(a), sum(a), sum(b), avg(b), min(a), max(b) FROM e'), same('SELECT a, count(*) FROM e GROUP BY a');
+INSERT INTO e VALUES (NULL, NULL), (NULL, NULL);
+SELECT same('SELECT count(*), count(a), sum(a), sum(b), avg(b), min(a), max(b) FROM e'), same('SELECT a, count(*), max(b) FROM e GROUP BY a');
+-- Sums beyond a bigint.
+INSERT INTO e SELECT 2147483647, 9223372036854775807 FROM generate_series(1, 3000);
+INSERT INTO e SELECT -2147483648, -9223372036854775808 FROM generate_series(1, 1000);
+SELECT same('SELECT sum(a), avg(a), sum(b), avg(b), min(b), max(b) FROM e');
+SET enable_seqscan = off;
+SELECT a, count(*), sum(b), avg(b) FROM e GROUP BY a ORDER BY a;
+
+-- How it looks.
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE a > 5;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT a, count(*) + 1, max(b) FROM t WHERE a > 5 GROUP BY a HAVING sum(b) > 0 ORDER BY a;
+-- Versions differ in what else they say.
+CREATE FUNCTION analyzed(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+  line text;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
+    CONTINUE WHEN line ~ 'Index Searches';
+    RETURN NEXT replace(line, '.00', '');
+  END LOOP;
+END $$;
+SELECT analyzed('SELECT a, count(*) FROM t WHERE a BETWEEN 5 AND 7 GROUP BY a');
+CREATE FUNCTION explained(query text) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+  plan json;
+BEGIN
+  EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+  RETURN plan -> 0 -> 'Plan';
+END $$;
+SELECT p ->> 'Node Type' AS node, p ->> 'Custom Plan Provider' AS provider, p ->> 'Group Key' AS key, p -> 'Plans' -> 0 ->> 'Node Type' AS below
+  FROM explained('SELECT s, d, count(*) FROM t GROUP BY s, d') p;
+-- By several processes, who have the groups of their pages each.
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+SET max_parallel_workers_per_gather = 2;
+EXPLAIN (COSTS OFF) SELECT count(*), count(a), sum(a), max(a) FROM t;
+SELECT count(*), count(a), sum(a), max(a) FROM t;
+SET max_parallel_workers_per_gather = 0;
+SELECT count(*), count(a), sum(a), max(a) FROM t;
+SET fpbtree.custom_scans = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE a > 5;
+RESET fpbtree.custom_scans;
+
+-- Prepared statements, with a generic plan, and when the index is gone.
+PREPARE p(int, int) AS SELECT count(*), sum(a) FROM t WHERE a BETWEEN $1 AND $2;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE p(1, 3);
+EXECUTE p(1, 3);
+EXECUTE p(5, 4);
+EXECUTE p(NULL, 4);
+DROP INDEX t_a;
+EXECUTE p(1, 3);
+DROP INDEX t_ab;
+EXECUTE p(1, 3);
+CREATE INDEX t_a ON t USING fpbtree (a);
+CREATE INDEX t_ab ON t USING fpbtree (a, b);
+EXECUTE p(1, 3);
+RESET plan_cache_mode;
+-- Cursors, both ways.
+BEGIN;
+DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT a, count(*) FROM t WHERE a < 4 GROUP BY a ORDER BY a;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH FORWARD 5 FROM c;
+COMMIT;
+FETCH BACKWARD ALL FROM c;
+CLOSE c;
+-- A view with a barrier, row security, and partitions.
+CREATE VIEW v WITH (security_barrier) AS SELECT a, b FROM t WHERE a > 90;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM v;
+SELECT count(*) FROM v;
+CREATE TABLE r (a int, owner name DEFAULT 'nobody');
+INSERT INTO r SELECT i % 10, CASE WHEN i % 3 = 0 THEN 'aggregates_reader' ELSE 'nobody' END FROM generate_series(1, 3000) i;
+CREATE INDEX ON r USING fpbtree (a);
+CREATE INDEX ON r USING fpbtree (owner, a);
+VACUUM ANALYZE r;
+ALTER TABLE r ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON r USING (owner = current_user);
+CREATE ROLE aggregates_reader;
+GRANT SELECT ON r TO aggregates_reader;
+GRANT USAGE ON SCHEMA agg TO aggregates_reader;
+SELECT count(*) FROM r;
+SET ROLE aggregates_reader;
+SELECT count(*), count(owner) FROM r;
+SELECT count(*) FROM r WHERE a = 4;
+RESET ROLE;
+DROP TABLE r;
+REVOKE USAGE ON SCHEMA agg FROM aggregates_reader;
+DROP ROLE aggregates_reader;
+CREATE TABLE p (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100);
+CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (100) TO (200);
+CREATE INDEX ON p USING fpbtree (a, b);
+INSERT INTO p SELECT i % 200, i FROM generate_series(1, 20000) i;
+VACUUM ANALYZE p;
+SET enable_partitionwise_aggregate = on;
+EXPLAIN (COSTS OFF) SELECT a, count(*), sum(b) FROM p GROUP BY a;
+SELECT same('SELECT a, count(*), sum(b) FROM p GROUP BY a');
+RESET enable_partitionwise_aggregate;
+DROP SCHEMA agg CASCADE;

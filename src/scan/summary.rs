@@ -1,0 +1,355 @@
+//! What the rows of an index say together: where a group of them ends, and how many values a column has in it, their
+//! sum, the least of them and the greatest.
+
+use core::ops::Range;
+
+use crate::format::{Lane, Tid};
+use crate::keys::{ColumnType, KeyShape, Slot};
+
+/// Rows that follow each other in an index of exact lanes.
+#[derive(Clone, Copy)]
+pub struct Rows<'m, L> {
+    pub(super) lanes: &'m [L],
+    pub(super) tids: &'m [Tid],
+}
+
+/// What is asked about a column.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// The sum of its values, which are integers.
+    pub sum: bool,
+    /// The least of its values and the greatest, which are no floats.
+    pub ends: bool,
+}
+
+/// A column's values in some rows. All-zero bytes are those in none.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Summary {
+    count: u64,
+    sum: i128,
+    /// The complement of the least value's field, and the greatest one's field: zeros are before any value.
+    ends: [u128; 2],
+}
+
+impl<'m, L: Lane> Rows<'m, L> {
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    /// Some of them.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline]
+    pub fn part(&self, range: Range<usize>) -> Rows<'m, L> {
+        Rows { lanes: &self.lanes[range.clone()], tids: &self.tids[range] }
+    }
+
+    /// The image of a row's column, `None` for NULL.
+    #[inline]
+    pub fn image(&self, at: usize, shape: &KeyShape, column: usize) -> Option<u128> {
+        shape.unpack(self.lanes[at].to_u128(), self.tids[at], column)
+    }
+
+    /// What rows have in common that are equal in their first columns, at least one.
+    #[inline]
+    pub fn group(&self, at: usize, shape: &KeyShape, columns: usize) -> (u128, bool) {
+        (self.lanes[at].to_u128() >> shape.slot(columns - 1).shift, self.tids[at].rank())
+    }
+
+    /// Where the rows end that are equal to the `from`-th in their first columns. Most groups are small, or have the
+    /// rest of the page.
+    pub fn group_end(&self, from: usize, shape: &KeyShape, columns: usize) -> usize {
+        let (group, len) = (self.group(from, shape, columns), self.len());
+        let is_in = |at: usize| self.group(at, shape, columns) == group;
+        if is_in(len - 1) {
+            return len;
+        }
+        let mut step = 1;
+        while from + step < len && is_in(from + step) {
+            step *= 2;
+        }
+        let (mut low, mut high) = (from + step / 2, (from + step).min(len - 1));
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if is_in(middle) { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    /// The rows in which an index's only column is not NULL: NULLs are all at one end.
+    fn without_nulls(self, shape: &KeyShape) -> Self {
+        let null = shape.null_rank();
+        let len = self.len();
+        let first = if len > 0 && self.tids[0].rank() == null {
+            self.tids.partition_point(|tid| tid.rank() == null)
+        } else {
+            0
+        };
+        let end = first + self.tids[first..].partition_point(|tid| tid.rank() != null);
+        self.part(first..end)
+    }
+}
+
+impl Summary {
+    /// How many values there are that are not NULL.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their sum, if that was asked for.
+    pub fn sum(&self) -> i128 {
+        self.sum
+    }
+
+    /// The images of the least value of a column of that type and of the greatest, if they were asked for and there are
+    /// any.
+    pub fn ends(&self, ty: ColumnType) -> Option<[u128; 2]> {
+        let [least, greatest] = self.ends;
+        (self.count > 0).then(|| [!least, greatest].map(|field| ty.decode(field, false)))
+    }
+
+    /// Adds the values that a column has in some rows. `is_ordered` says that the rows are in its order, as they are if
+    /// all columns before it are the same in them.
+    pub fn add<L: Lane>(&mut self, rows: Rows<'_, L>, shape: &KeyShape, column: usize, asked: Asked, is_ordered: bool) {
+        let rows = if shape.columns().len() == 1 { rows.without_nulls(shape) } else { rows };
+        if rows.is_empty() {
+            return;
+        }
+        if has_nulls(rows, shape, column, is_ordered) {
+            return self.add_one_by_one(rows, shape, column, asked);
+        }
+        let (of, slot) = (&shape.columns()[column], shape.slot(column));
+        if asked.sum {
+            let mask = u64::MAX >> (64 - of.ty.bits());
+            let slots = sum(rows, slot.shift, mask);
+            let fields = if of.descending { rows.len() as u128 * u128::from(mask) - slots } else { slots };
+            self.sum += value_of(of.ty, fields, rows.len());
+        }
+        if asked.ends {
+            let ends = if is_ordered { slots_at_ends(rows, slot) } else { extremes(rows, slot.shift, of.ty.bits()) };
+            let all = u128::MAX >> (128 - of.ty.bits());
+            for slot in ends {
+                self.widen(if of.descending { !slot & all } else { slot & all });
+            }
+        }
+        self.count += rows.len() as u64;
+    }
+
+    /// Adds values that are between NULLs.
+    fn add_one_by_one<L: Lane>(&mut self, rows: Rows<'_, L>, shape: &KeyShape, column: usize, asked: Asked) {
+        let ty = shape.columns()[column].ty;
+        for image in (0..rows.len()).filter_map(|at| rows.image(at, shape, column)) {
+            let field = ty.encode(image).0;
+            if asked.sum {
+                self.sum += value_of(ty, field, 1);
+            }
+            if asked.ends {
+                self.widen(field);
+            }
+            self.count += 1;
+        }
+    }
+
+    /// Takes a value into account that may be at an end.
+    fn widen(&mut self, field: u128) {
+        let [least, greatest] = self.ends;
+        self.ends = [least.max(!field), greatest.max(field)];
+    }
+}
+
+/// Whether one of several columns is NULL in any row. In its order, NULLs are at an end.
+fn has_nulls<L: Lane>(rows: Rows<'_, L>, shape: &KeyShape, column: usize, is_ordered: bool) -> bool {
+    let Some(null) = shape.null_place(column) else { return false };
+    let slot = shape.slot(column);
+    let (bit, is_null) = (slot.shift + slot.width - 1, u64::from(null != 0));
+    if is_ordered {
+        return [rows.lanes[0], rows.lanes[rows.len() - 1]].into_iter().any(|lane| lane.slot(bit, 1) == is_null);
+    }
+    let mut any = false;
+    for_each_slot(rows, bit, 1, |slots| any |= slots.iter().fold(false, |any, &slot| any | (slot == is_null)));
+    any
+}
+
+/// Rows that are looked at together.
+const STRETCH: usize = 64;
+
+/// Hands over a column's slots, some at a time, one after the other in memory, as vectors want them.
+#[inline(always)]
+fn for_each_slot<L: Lane>(rows: Rows<'_, L>, shift: u32, mask: u64, mut see: impl FnMut(&[u64])) {
+    for lanes in rows.lanes.chunks(STRETCH) {
+        let mut slots = [0; STRETCH];
+        let slots = &mut slots[..lanes.len()];
+        let pairs = slots.iter_mut().zip(lanes);
+        // A slot that is in one half of a wide lane takes no shift over both.
+        match (L::SIZE, shift) {
+            (16, 64..) => pairs.for_each(|(slot, lane)| *slot = (lane.to_u128() >> 64) as u64 >> (shift - 64) & mask),
+            (16, ..64) if u64::MAX >> shift >= mask => {
+                pairs.for_each(|(slot, lane)| *slot = lane.to_u128() as u64 >> shift & mask);
+            }
+            _ => pairs.for_each(|(slot, lane)| *slot = lane.slot(shift, mask)),
+        }
+        see(slots);
+    }
+}
+
+/// The sum of a column's slots, which may have more bits than one of them.
+fn sum<L: Lane>(rows: Rows<'_, L>, shift: u32, mask: u64) -> u128 {
+    let (mut low, mut high) = (0, 0);
+    for_each_slot(rows, shift, mask, |slots| {
+        for slot in slots {
+            low += slot & u64::from(u32::MAX);
+            high += slot >> 32;
+        }
+    });
+    u128::from(low) + (u128::from(high) << 32)
+}
+
+/// The sum of as many integers whose fields have this sum.
+fn value_of(ty: ColumnType, fields: u128, count: usize) -> i128 {
+    let zero = ty.encode(0).0;
+    fields as i128 - count as i128 * zero as i128
+}
+
+/// The slots of the first row and of the last.
+fn slots_at_ends<L: Lane>(rows: Rows<'_, L>, slot: Slot) -> [u128; 2] {
+    [rows.lanes[0], rows.lanes[rows.len() - 1]].map(|lane| lane.to_u128() >> slot.shift)
+}
+
+/// The smallest slot and the largest, of rows in any order.
+fn extremes<L: Lane>(rows: Rows<'_, L>, shift: u32, bits: u32) -> [u128; 2] {
+    if bits > 64 {
+        let all = u128::MAX >> (128 - bits);
+        let slots = rows.lanes.iter().map(|lane| lane.to_u128() >> shift & all);
+        return slots.fold([u128::MAX, 0], |[least, most], slot| [least.min(slot), most.max(slot)]);
+    }
+    let (mut least, mut most) = (u64::MAX, 0);
+    for_each_slot(rows, shift, u64::MAX >> (64 - bits), |slots| {
+        for &slot in slots {
+            (least, most) = (least.min(slot), most.max(slot));
+        }
+    });
+    [least.into(), most.into()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Key;
+    use crate::keys::Column;
+    use proptest::prelude::*;
+
+    const TYPES: [ColumnType; 6] =
+        [ColumnType::Int2, ColumnType::Int4, ColumnType::Int8, ColumnType::Bool, ColumnType::Float8, ColumnType::Date];
+
+    fn column() -> impl Strategy<Value = Column> {
+        (0..TYPES.len(), any::<[bool; 2]>()).prop_map(|(ty, [descending, nulls_first])| Column {
+            ty: TYPES[ty],
+            descending,
+            nulls_first,
+        })
+    }
+
+    /// Few values, so that groups have several rows; the extremes among them.
+    fn image() -> impl Strategy<Value = Option<u128>> {
+        prop_oneof![
+            1 => Just(None),
+            6 => (0..4u128).prop_map(Some),
+            1 => prop::sample::select(vec![u128::MAX, u128::MAX >> 1, 1 << 63, 1 << 31, 1 << 15]).prop_map(Some),
+        ]
+    }
+
+    /// The rows' keys in order, beside the values they were made of.
+    fn keys<L: Lane>(shape: &KeyShape, rows: &[Vec<Option<u128>>]) -> Vec<(Key<L>, Vec<Option<u128>>)> {
+        let key = |(at, row): (usize, &Vec<Option<u128>>)| {
+            let types = shape.columns().iter().map(|column| column.ty.bits());
+            let row: Vec<_> = row
+                .iter()
+                .zip(types)
+                .map(|(image, bits)| image.map(|image| image & (u128::MAX >> (128 - bits))))
+                .collect();
+            let packed = shape.pack(&row);
+            let tid = Tid::new(packed.rank, at as u32, 1, packed.negative);
+            (Key::new(L::from_u128(packed.lane), tid), row)
+        };
+        let mut keys: Vec<_> = rows.iter().enumerate().map(key).collect();
+        keys.sort_by_key(|key| key.0);
+        keys
+    }
+
+    /// An integer's value.
+    fn integer(ty: ColumnType, image: u128) -> i128 {
+        let unused = 128 - ty.bits();
+        ((image << unused) as i128) >> unused
+    }
+
+    fn check<L: Lane>(shape: &KeyShape, rows: &[Vec<Option<u128>>], parts: usize) {
+        let keys = keys::<L>(shape, rows);
+        let (lanes, tids): (Vec<L>, Vec<Tid>) = keys.iter().map(|(key, _)| (key.lane, key.tid)).unzip();
+        let rows = Rows { lanes: &lanes, tids: &tids };
+        let columns = shape.columns();
+        let fields = |at: usize, to: usize| -> Vec<Option<u128>> {
+            keys[at]
+                .1
+                .iter()
+                .zip(columns)
+                .take(to)
+                .map(|(image, of)| image.map(|image| of.ty.encode(image).0))
+                .collect()
+        };
+        for depth in 1..=columns.len() {
+            for at in 0..keys.len() {
+                let end = (at..keys.len()).find(|&other| fields(other, depth) != fields(at, depth));
+                assert_eq!(rows.group_end(at, shape, depth), end.unwrap_or(keys.len()), "{depth} columns at {at}");
+            }
+        }
+        for (c, of) in columns.iter().enumerate() {
+            let asked = Asked {
+                sum: matches!(of.ty, ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8),
+                ends: !of.ty.is_float(),
+            };
+            let mut summary = Summary::default();
+            for part in 0..parts {
+                let range = keys.len() * part / parts..keys.len() * (part + 1) / parts;
+                summary.add(rows.part(range), shape, c, asked, c == 0);
+            }
+            let values: Vec<u128> = keys.iter().filter_map(|(_, row)| row[c]).collect();
+            assert_eq!(summary.count(), values.len() as u64);
+            if asked.sum {
+                assert_eq!(summary.sum(), values.iter().map(|&image| integer(of.ty, image)).sum::<i128>());
+            }
+            if of.ty.is_float() {
+                continue;
+            }
+            let order = |image: u128| of.ty.encode(image).0;
+            let ends = summary.ends(of.ty).map(|ends| ends.map(order));
+            let fields = values.iter().map(|&image| order(image));
+            assert_eq!(ends, fields.clone().min().zip(fields.max()).map(|(least, most)| [least, most]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_summary_is_what_its_values_one_by_one_say(
+            columns in prop::collection::vec(column(), 1..4),
+            rows in prop::collection::vec(prop::collection::vec(image(), 3), 1..60),
+            parts in 1..4usize,
+        ) {
+            let Some(shape) = KeyShape::new(&columns) else { return Ok(()) };
+            let rows: Vec<_> = rows.into_iter().map(|row| row[..columns.len()].to_vec()).collect();
+            match shape.lane_kind() {
+                crate::format::LaneKind::U32 => check::<u32>(&shape, &rows, parts),
+                crate::format::LaneKind::U64 => check::<u64>(&shape, &rows, parts),
+                _ => check::<u128>(&shape, &rows, parts),
+            }
+        }
+    }
+}
