@@ -5,6 +5,7 @@
 \set harness :srcdir '/sql/harness.inc'
 \i :harness
 \set ECHO all
+SET fpbtree.custom_scans = off;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_index_scan_size = 0;

@@ -343,14 +343,14 @@ sub aggregation
 # With values from outside: the same again and again for others.
 sub repeated
 {
-	my $query;
+	my ($query, $ordered);
 	$from_outside = 1;
-	do { ($query) = aggregation(); } until $query =~ /\bv\b/;
+	do { ($query, $ordered) = aggregation(); } until $query =~ /\bv\b/;
 	$from_outside = 0;
 	my $outside = sprintf 'generate_series(%d, %d) v', rand(4) - 1, rand 8;
 	return "SELECT v, z.* FROM $outside, LATERAL ($query) z" if chance(0.4);
 	return "SELECT v, z.* FROM $outside LEFT JOIN LATERAL ($query) z ON true" if chance(0.2);
-	return "SELECT v, (SELECT w::text FROM ($query LIMIT 1) w) FROM $outside" if $query =~ /ORDER BY/ && $query !~ /LIMIT|OFFSET/ || $query !~ /GROUP BY|LIMIT|OFFSET/;
+	return "SELECT v, (SELECT w::text FROM ($query LIMIT 1) w) FROM $outside" if $ordered && $query !~ /LIMIT|OFFSET/ || $query !~ /GROUP BY/;
 	return "SELECT v FROM $outside WHERE @{[ one_of('', 'NOT ') ]}EXISTS ($query)";
 }
 

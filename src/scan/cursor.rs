@@ -216,6 +216,12 @@ impl<K: Scannable> Cursor<K> {
         self.done && self.reads == 1
     }
 
+    /// Leaves out all matches on this side of a place, which is ahead.
+    pub fn skip_to(&mut self, place: &K::OwnedKey) {
+        K::copy(&mut self.bound, place);
+        self.link = NO_BLOCK;
+    }
+
     /// Comes to the end of the scan.
     #[inline]
     pub fn end(&mut self) {

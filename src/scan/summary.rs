@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use crate::format::{Lane, Tid};
+use crate::format::{Key, Lane, Tid};
 use crate::keys::{ColumnType, KeyShape, Slot};
 
 /// Rows that follow each other in an index of exact lanes.
@@ -63,6 +63,17 @@ impl<'m, L: Lane> Rows<'m, L> {
     #[inline]
     pub fn group(&self, at: usize, shape: &KeyShape, columns: usize) -> (u128, bool) {
         (self.lanes[at].to_u128() >> shape.slot(columns - 1).shift, self.tids[at].rank())
+    }
+
+    /// The first key behind all rows of a group by so many columns, if there can be any.
+    pub fn behind_group(group: (u128, bool), shape: &KeyShape, columns: usize) -> Option<Key<L>> {
+        let ((lanes, rank), shift) = (group, shape.slot(columns - 1).shift);
+        if shape.columns().len() == 1 && !rank {
+            return Some(Key::new(L::from_u128(lanes), Tid::first(true)));
+        }
+        let next = lanes.checked_add(1)?;
+        let lane = next.checked_shl(shift).filter(|lane| lane >> shift == next && *lane <= L::MAX.to_u128())?;
+        Some(Key::new(L::from_u128(lane), Tid::MIN))
     }
 
     /// Where the rows end that are equal to the `from`-th in their first columns. Most groups are small, or have the
@@ -243,7 +254,6 @@ fn extremes<L: Lane>(rows: Rows<'_, L>, shift: u32, bits: u32) -> [u128; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Key;
     use crate::keys::Column;
     use proptest::prelude::*;
 
@@ -309,6 +319,13 @@ mod tests {
             for at in 0..keys.len() {
                 let end = (at..keys.len()).find(|&other| fields(other, depth) != fields(at, depth));
                 assert_eq!(rows.group_end(at, shape, depth), end.unwrap_or(keys.len()), "{depth} columns at {at}");
+                let behind = Rows::<L>::behind_group(rows.group(at, shape, depth), shape, depth);
+                let place = |key: Key<L>| keys.iter().position(|(other, _)| *other >= key).unwrap_or(keys.len());
+                assert_eq!(
+                    behind.map_or(keys.len(), place),
+                    end.unwrap_or(keys.len()),
+                    "behind {depth} columns at {at}"
+                );
             }
         }
         for (c, of) in columns.iter().enumerate() {

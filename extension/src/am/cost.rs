@@ -44,9 +44,8 @@ pub unsafe fn skipping(
         let descents = (DESCENTS * values).min(all_pages);
         let pages = (descents + tuples * all_pages / all_tuples).ceil();
         let fetched = ffi::index_pages_fetched(pages * loop_count, index.pages, all_pages, root) / loop_count;
-        let mut page_cost = 0.0;
-        ffi::get_tablespace_page_costs(index.reltablespace, &mut page_cost, core::ptr::null_mut());
-        let descent = all_tuples.log2().ceil() + f64::from(index.tree_height + 1) * OPERATORS_PER_PAGE;
+        let page_cost = page_cost(index);
+        let descent = operators_of_descent(index);
         let searches = DESCENTS * values * (all_tuples / all_pages).max(2.0).log2().ceil();
         let operators = (descents - 1.0).max(0.0) * descent + searches + tuples * conditions;
         let total = startup
@@ -54,6 +53,32 @@ pub unsafe fn skipping(
             + operators * pg_sys::cpu_operator_cost
             + tuples * pg_sys::cpu_index_tuple_cost;
         Some(Skipping { total, pages })
+    }
+}
+
+/// What reading a page of an index costs.
+unsafe fn page_cost(index: &IndexOptInfo) -> Cost {
+    let mut cost = 0.0;
+    // SAFETY: a setting of the tablespace.
+    unsafe { ffi::get_tablespace_page_costs(index.reltablespace, &mut cost, core::ptr::null_mut()) };
+    cost
+}
+
+/// What a descent costs as btree estimates it, in operators.
+fn operators_of_descent(index: &IndexOptInfo) -> f64 {
+    index.tuples.max(2.0).log2().ceil() + f64::from(index.tree_height + 1) * OPERATORS_PER_PAGE
+}
+
+/// What so many descents of one scan cost, each to a place further on.
+///
+/// # Safety
+/// The planner's. May raise.
+pub unsafe fn descents(root: *mut PlannerInfo, index: &IndexOptInfo, count: f64) -> Cost {
+    // SAFETY: the planner's own structures, and settings.
+    unsafe {
+        let all_pages = f64::from(index.pages.max(1));
+        let fetched = ffi::index_pages_fetched(count.min(all_pages), index.pages, all_pages, root);
+        fetched * page_cost(index) + count * operators_of_descent(index) * pg_sys::cpu_operator_cost
     }
 }
 

@@ -384,6 +384,7 @@ unsafe extern "C-unwind" {
         costs: *const pg_sys::AggClauseCosts,
         groups: f64,
     ) -> *mut pg_sys::AggPath;
+    pub fn get_sortgrouplist_exprs(clauses: *mut List, targets: *mut List) -> *mut List;
     pub fn pathkeys_contained_in(keys: *mut List, others: *mut List) -> bool;
     pub fn pull_var_clause(node: *mut Node, flags: c_int) -> *mut List;
     pub fn list_member(list: *const List, member: *const c_void) -> bool;
@@ -434,6 +435,7 @@ unsafe extern "C-unwind" {
     pub fn index_fetch_heap(scan: pg_sys::IndexScanDesc, slot: *mut pg_sys::TupleTableSlot) -> bool;
     pub fn get_attname(rel: Oid, number: i16, missing_ok: bool) -> *mut c_char;
     pub fn ExplainPropertyList(label: *const c_char, members: *mut List, state: *mut pg_sys::ExplainState);
+    pub fn ExplainPropertyBool(label: *const c_char, value: bool, state: *mut pg_sys::ExplainState);
     pub fn int64_to_numeric(value: i64) -> pg_sys::Numeric;
     pub fn numeric_in(call: FunctionCallInfo) -> Datum;
     pub fn numeric_div(call: FunctionCallInfo) -> Datum;

@@ -79,6 +79,17 @@ impl Groups {
         self.columns[..self.count].iter_mut().for_each(|column| column.summary = Summary::default());
     }
 
+    /// The group, if the page's last rows are its, and whether its first rows have said of every column what they can.
+    pub fn open_group(&self) -> Option<((u128, bool), bool)> {
+        let is_known = |column: &Column| column.summary.count() > 0;
+        Some((self.group?, self.columns[..self.count].iter().all(is_known)))
+    }
+
+    /// Whether anything is asked about a column.
+    pub fn asks(&self) -> bool {
+        self.count > 0
+    }
+
     /// Begins with the next page.
     pub fn begin_page(&mut self) {
         self.at = 0;
@@ -142,5 +153,29 @@ impl Visitor for &mut Groups {
         self.rows += (rows - self.at) as u64;
         self.at = rows;
         Progress::PageEnds
+    }
+}
+
+/// Adds to a group its last rows, of pages read backward, until all columns that are asked about have a value there.
+pub(super) struct LastRows<'g>(pub &'g mut Groups);
+
+impl Visitor for &mut LastRows<'_> {
+    type Out = bool;
+
+    fn rows<L: Lane>(self, shape: &KeyShape, rows: Rows<'_, L>) -> bool {
+        let groups = &mut *self.0;
+        let is_in = |at: usize| groups.group == Some(rows.group(at, shape, groups.depth));
+        let end = (0..rows.len()).find(|&at| !is_in(at)).unwrap_or(rows.len());
+        let mut all = true;
+        for column in &mut groups.columns[..groups.count] {
+            let before = column.summary.count();
+            column.summary.add(rows.part(0..end), shape, column.number, column.asked, true);
+            all &= column.summary.count() > before;
+        }
+        !all && end == rows.len()
+    }
+
+    fn count(self, _rows: usize) -> bool {
+        false
     }
 }

@@ -52,11 +52,12 @@ const MOST_ITEMS: usize = 64;
 const MOST_COLUMNS: usize = fpbtree_engine::keys::KeyShape::MAX_COLUMNS;
 
 /// What a node is to do, as its plan says it in integers: by how many of the first columns of the index rows are
-/// grouped, whether they are grouped at all, and what is given.
+/// grouped, whether they are grouped at all, whether the middle of groups is left out, and what is given.
 #[derive(Clone, Copy)]
 struct Task {
     depth: usize,
     is_grouped: bool,
+    jumps: bool,
     items: [Item; MOST_ITEMS],
     count: usize,
 }
@@ -64,7 +65,7 @@ struct Task {
 impl Task {
     fn new(depth: usize, is_grouped: bool) -> Task {
         let item = Item { output: Output::Rows, column: 0 };
-        Task { depth, is_grouped, items: [item; MOST_ITEMS], count: 0 }
+        Task { depth, is_grouped, jumps: false, items: [item; MOST_ITEMS], count: 0 }
     }
 
     fn items(&self) -> &[Item] {
@@ -78,14 +79,26 @@ impl Task {
         room.is_some()
     }
 
+    /// Whether the ends of groups say all that is given: the values by which rows are grouped, and the least and greatest
+    /// of the next column.
+    fn is_of_ends(&self) -> bool {
+        let is_of_ends = |item: &Item| match item.output {
+            Output::Group => true,
+            Output::Least | Output::Greatest => item.column <= self.depth,
+            Output::Rows | Output::Count | Output::Sum | Output::Average => false,
+        };
+        self.depth > 0 && self.items().iter().all(is_of_ends)
+    }
+
     fn integers(&self) -> impl Iterator<Item = i32> {
         let pairs = self.items().iter().flat_map(|item| [item.output as i32, item.column as i32]);
-        [self.depth as i32, i32::from(self.is_grouped)].into_iter().chain(pairs)
+        [self.depth as i32, i32::from(self.is_grouped), i32::from(self.jumps)].into_iter().chain(pairs)
     }
 
     /// The task that [`integers`](Self::integers) made these of.
     fn of(mut integers: impl Iterator<Item = i32>) -> Option<Task> {
         let mut task = Task::new(integers.next()? as usize, integers.next()? != 0);
+        task.jumps = integers.next()? != 0;
         while let Some(output) = integers.next() {
             let output = *Output::ALL.get(output as usize)?;
             if !task.add(Item { output, column: integers.next()? as usize }) {

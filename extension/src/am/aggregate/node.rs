@@ -10,7 +10,7 @@ use pgrx::pg_sys::{
 };
 use pgrx::{PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, pg_guard};
 
-use super::groups::{Groups, Progress};
+use super::groups::{Groups, LastRows, Progress};
 use super::{MOST_ITEMS, Task, results};
 use crate::am::scan::pages::{self, Visibility};
 use crate::pg::per_backend::PerBackend;
@@ -176,7 +176,10 @@ impl Work {
                 match self.stage {
                     Stage::InPage => match pages::visit((*self.scan).ioss_ScanDesc, &mut self.groups) {
                         Progress::GroupEnds => return true,
-                        Progress::PageEnds => self.read_page(),
+                        Progress::PageEnds => {
+                            self.jump();
+                            self.read_page();
+                        }
                     },
                     Stage::Fresh => self.read_page(),
                     Stage::Over | Stage::Done => break,
@@ -208,6 +211,16 @@ impl Work {
                 self.count_rows();
             }
         }
+    }
+
+    /// Leaves out the middle of the group, if the plan says so and its first rows have said what they can.
+    unsafe fn jump(&mut self) {
+        let Some((group, true)) = self.groups.open_group().filter(|_| self.task.jumps) else { return };
+        let (depth, wants_last) = (self.task.depth, self.groups.asks());
+        let mut last = LastRows(&mut self.groups);
+        let last = wants_last.then_some(&mut last);
+        // SAFETY: the scan below is ours alone, at a page, and of one process.
+        unsafe { pages::leave_group((*self.scan).ioss_ScanDesc, group, depth, &mut self.visibility, last) };
     }
 
     /// Reads the next page, if there is one.
@@ -292,7 +305,7 @@ unsafe extern "C-unwind" fn end(node: *mut CustomScanState) {
     }
 }
 
-/// Says by which columns rows are grouped.
+/// Says by which columns rows are grouped, and whether the middle of groups is left out.
 #[pg_guard]
 unsafe extern "C-unwind" fn explain(node: *mut CustomScanState, _ancestors: *mut List, state: *mut ExplainState) {
     // SAFETY: called by EXPLAIN, with a node that has begun; the relations of its plan are locked.
@@ -303,6 +316,9 @@ unsafe extern "C-unwind" fn explain(node: *mut CustomScanState, _ancestors: *mut
         let names = list::of(names);
         if !names.is_null() {
             ffi::ExplainPropertyList(c"Group Key".as_ptr(), names, state);
+        }
+        if work.task.jumps {
+            ffi::ExplainPropertyBool(c"Group Ends Only".as_ptr(), true, state);
         }
     }
 }

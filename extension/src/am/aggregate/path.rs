@@ -13,7 +13,7 @@ use pgrx::pg_sys::{
 };
 
 use super::{Item, MOST_COLUMNS, Output, Task, node};
-use crate::am::handler;
+use crate::am::{cost, handler};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list, options};
 use crate::values::column;
@@ -56,13 +56,19 @@ unsafe extern "C-unwind" fn add_paths(
         if let Some(previous) = PREVIOUS.get() {
             previous(root, stage, input, output, extra);
         }
-        if stage != UpperRelationKind::UPPERREL_GROUP_AGG || !options::custom_scans() || !is_table(root, input) {
+        if !options::custom_scans() || !is_table(root, input) {
             return;
         }
-        let extra = &*extra.cast::<GroupPathExtraData>();
-        let (having, split) = (extra.havingQual.cast::<List>(), pg_sys::AggSplit::AGGSPLIT_SIMPLE);
-        let whole = Grouping { root, input, output, having, split };
-        let part = whole.by_workers(extra);
+        let extra = extra.cast::<GroupPathExtraData>();
+        let whole = match stage {
+            UpperRelationKind::UPPERREL_GROUP_AGG => Grouping::aggregates(root, input, output, &*extra),
+            UpperRelationKind::UPPERREL_DISTINCT => match Grouping::distinct(root, input, output) {
+                Some(distinct) => distinct,
+                None => return,
+            },
+            _ => return,
+        };
+        let part = extra.as_ref().and_then(|extra| whole.by_workers(extra));
         for index in list::members::<IndexOptInfo>((*input).indexlist) {
             if !handler::is_ours(&*index) || (*index).hypothetical || !(*index).indpred.is_null() && !(*index).predOK {
                 continue;
@@ -75,7 +81,7 @@ unsafe extern "C-unwind" fn add_paths(
             if let (Some(scan), Some(part)) = (parallel, &part)
                 && let Some(path) = part.path(&candidate, scan)
             {
-                whole.gather(part.output, path, extra);
+                whole.gather(part.output, path, &*extra);
             }
         }
     }
@@ -107,6 +113,13 @@ struct Grouping {
     root: *mut PlannerInfo,
     input: *mut RelOptInfo,
     output: *mut RelOptInfo,
+    /// What comes of it.
+    target: *mut pg_sys::PathTarget,
+    /// What rows are grouped by, and the order of these.
+    clauses: *mut List,
+    order: *mut List,
+    /// Whether they are grouped at all. What they are grouped by may all have one value.
+    is_grouped: bool,
     /// HAVING, as a list of conditions that all have to hold.
     having: *mut List,
     /// Whether that is all, or is finished above.
@@ -121,19 +134,77 @@ struct Candidate {
 }
 
 impl Grouping {
+    /// GROUP BY, or aggregates of all rows.
+    unsafe fn aggregates(
+        root: *mut PlannerInfo,
+        input: *mut RelOptInfo,
+        output: *mut RelOptInfo,
+        extra: &GroupPathExtraData,
+    ) -> Grouping {
+        // SAFETY: the planner's.
+        unsafe {
+            let query = &*(*root).parse;
+            #[cfg(feature = "pg15")]
+            let (clauses, ends_with_groups) = (query.groupClause, true);
+            #[cfg(not(feature = "pg15"))]
+            let clauses = (*root).processed_groupClause;
+            // There may be keys behind those of the groups, that sorted aggregates want.
+            #[cfg(not(feature = "pg15"))]
+            let ends_with_groups = list::cells((*root).group_pathkeys).len() == (*root).num_groupby_pathkeys as usize;
+            Grouping {
+                root,
+                input,
+                output,
+                target: (*output).reltarget,
+                clauses,
+                order: if ends_with_groups { (*root).group_pathkeys } else { core::ptr::null_mut() },
+                is_grouped: !query.groupClause.is_null(),
+                having: extra.havingQual.cast(),
+                split: pg_sys::AggSplit::AGGSPLIT_SIMPLE,
+            }
+        }
+    }
+
+    /// DISTINCT of a table's rows.
+    unsafe fn distinct(root: *mut PlannerInfo, input: *mut RelOptInfo, output: *mut RelOptInfo) -> Option<Grouping> {
+        // SAFETY: the planner's.
+        unsafe {
+            let query = &*(*root).parse;
+            let other = list::members::<Path>((*output).pathlist).next()?;
+            if query.hasDistinctOn || query.hasTargetSRFs {
+                return None;
+            }
+            #[cfg(feature = "pg15")]
+            let clauses = query.distinctClause;
+            #[cfg(not(feature = "pg15"))]
+            let clauses = (*root).processed_distinctClause;
+            Some(Grouping {
+                root,
+                input,
+                output,
+                target: (*other).pathtarget,
+                clauses,
+                order: (*root).distinct_pathkeys,
+                is_grouped: true,
+                having: core::ptr::null_mut(),
+                split: pg_sys::AggSplit::AGGSPLIT_SIMPLE,
+            })
+        }
+    }
+
     /// What each worker makes of its share of the rows, if the server thinks of workers at all.
     unsafe fn by_workers(&self, extra: &GroupPathExtraData) -> Option<Grouping> {
         // SAFETY: the planner's.
         unsafe {
             let stage = UpperRelationKind::UPPERREL_PARTIAL_GROUP_AGG;
-            let partial = ffi::fetch_upper_rel(self.root, stage, (*self.output).relids);
-            let is_thought_of = (*partial).consider_parallel
+            let output = ffi::fetch_upper_rel(self.root, stage, (*self.output).relids);
+            let target = (*output).reltarget;
+            let is_thought_of = (*output).consider_parallel
                 && extra.partial_costs_set
                 && extra.patype != pg_sys::PartitionwiseAggregateType::PARTITIONWISE_AGGREGATE_PARTIAL
-                && !(*(*partial).reltarget).exprs.is_null();
-            let (root, input, having) = (self.root, self.input, core::ptr::null_mut());
-            let split = pg_sys::AggSplit::AGGSPLIT_INITIAL_SERIAL;
-            is_thought_of.then_some(Grouping { root, input, output: partial, having, split })
+                && !(*target).exprs.is_null();
+            let (having, split) = (core::ptr::null_mut(), pg_sys::AggSplit::AGGSPLIT_INITIAL_SERIAL);
+            is_thought_of.then_some(Grouping { output, target, having, split, ..*self })
         }
     }
 
@@ -141,9 +212,8 @@ impl Grouping {
     unsafe fn gather(&self, partial: *mut RelOptInfo, path: *mut CustomPath, extra: &GroupPathExtraData) {
         // SAFETY: the planner's.
         unsafe {
-            let clauses = self.clauses();
             let strategy = match extra.flags as u32 & pg_sys::GROUPING_CAN_USE_HASH {
-                _ if clauses.is_null() => pg_sys::AggStrategy::AGG_PLAIN,
+                _ if self.clauses.is_null() => pg_sys::AggStrategy::AGG_PLAIN,
                 0 => return,
                 _ => pg_sys::AggStrategy::AGG_HASHED,
             };
@@ -156,10 +226,10 @@ impl Grouping {
                 self.root,
                 self.output,
                 gather.cast(),
-                (*self.output).reltarget,
+                self.target,
                 strategy,
                 pg_sys::AggSplit::AGGSPLIT_FINAL_DESERIAL,
-                clauses,
+                self.clauses,
                 self.having,
                 &extra.agg_final_costs,
                 (*other).rows,
@@ -168,25 +238,14 @@ impl Grouping {
         }
     }
 
-    /// What rows are grouped by.
-    unsafe fn clauses(&self) -> *mut List {
-        // SAFETY: the planner's.
-        unsafe {
-            #[cfg(feature = "pg15")]
-            return (*(*self.root).parse).groupClause;
-            #[cfg(not(feature = "pg15"))]
-            return (*self.root).processed_groupClause;
-        }
-    }
-
     /// The node's path above a scan of an index, if the columns of that say all that is asked for.
     unsafe fn path(&self, index: &Candidate, scan: *mut IndexPath) -> Option<*mut CustomPath> {
         // SAFETY: the planner's.
         unsafe {
             let columns = self.group_columns(index)?;
-            let mut task = Task::new(prefix(scan, columns)?, !(*(*self.root).parse).groupClause.is_null());
+            let mut task = Task::new(prefix(scan, columns)?, self.is_grouped);
             let expressions = self.expressions(index, columns, &mut task)?;
-            self.make(scan, &task, expressions)
+            self.make(scan, task, expressions)
         }
     }
 
@@ -194,9 +253,9 @@ impl Grouping {
     unsafe fn group_columns(&self, index: &Candidate) -> Option<u32> {
         // SAFETY: the planner's.
         unsafe {
-            let target = (*self.output).reltarget;
+            let target = self.target;
             let mut columns = 0u32;
-            for clause in list::members::<SortGroupClause>(self.clauses()) {
+            for clause in list::members::<SortGroupClause>(self.clauses) {
                 let number = (*clause).tleSortGroupRef;
                 let is_its = |at: &usize| *(*target).sortgrouprefs.add(*at) == number;
                 let count = list::cells((*target).exprs).len();
@@ -217,7 +276,7 @@ impl Grouping {
         let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_INCLUDE_PLACEHOLDERS;
         // SAFETY: the planner's.
         unsafe {
-            for part in [(*(*self.output).reltarget).exprs, self.having] {
+            for part in [(*self.target).exprs, self.having] {
                 for expression in list::members::<Node>(ffi::pull_var_clause(part.cast(), flags as _)) {
                     if ffi::list_member(expressions, expression.cast()) {
                         continue;
@@ -234,7 +293,7 @@ impl Grouping {
     }
 
     /// Makes the path.
-    unsafe fn make(&self, scan: *mut IndexPath, task: &Task, expressions: *mut List) -> Option<*mut CustomPath> {
+    unsafe fn make(&self, scan: *mut IndexPath, mut task: Task, expressions: *mut List) -> Option<*mut CustomPath> {
         // SAFETY: the planner's; new memory of the right size, zeroed.
         unsafe {
             let child = &(*scan).path;
@@ -243,7 +302,7 @@ impl Grouping {
             let path: *mut CustomPath = ffi::palloc0(size_of::<CustomPath>()).cast();
             let new = &mut (*path).path;
             (new.type_, new.pathtype) = (NodeTag::T_CustomPath, NodeTag::T_CustomScan);
-            (new.parent, new.pathtarget) = (self.output, rel.reltarget);
+            (new.parent, new.pathtarget) = (self.output, self.target);
             new.parallel_safe = rel.consider_parallel && child.parallel_safe;
             new.parallel_workers = child.parallel_workers;
             new.rows = (*other).rows;
@@ -251,11 +310,17 @@ impl Grouping {
             {
                 new.disabled_nodes = child.disabled_nodes;
             }
-            let total = cost(&*scan, new.rows) + (*rel.reltarget).cost.per_tuple * new.rows;
-            new.total_cost = total + (*rel.reltarget).cost.startup;
+            let target = &*self.target;
+            let mut total = cost_of_all(&*scan, new.rows);
+            if task.is_of_ends() && !child.parallel_aware {
+                let jumping = self.cost_of_ends(&*scan, &task);
+                task.jumps = jumping < total;
+                total = total.min(jumping);
+            }
+            new.total_cost = total + target.cost.per_tuple * new.rows + target.cost.startup;
             new.startup_cost = if task.depth > 0 { child.startup_cost } else { new.total_cost };
-            if task.depth > 0 {
-                new.pathkeys = self.order(child.pathkeys);
+            if task.depth > 0 && ffi::pathkeys_contained_in(self.order, child.pathkeys) {
+                new.pathkeys = self.order;
             }
             (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
             (*path).custom_paths = list::of([scan]);
@@ -265,17 +330,18 @@ impl Grouping {
         }
     }
 
-    /// The order by the columns of groups, if rows come in it; else none.
-    unsafe fn order(&self, order: *mut List) -> *mut List {
+    /// What the node costs if it leaves out the middle of each group: a descent to the next one, and another one to the
+    /// last rows if these matter.
+    unsafe fn cost_of_ends(&self, scan: &IndexPath, task: &Task) -> f64 {
         // SAFETY: the planner's.
         unsafe {
-            let keys = (*self.root).group_pathkeys;
-            // From 16 on there may be those behind it that sorted aggregates want.
-            #[cfg(not(feature = "pg15"))]
-            let are_groups = list::cells(keys).len() == (*self.root).num_groupby_pathkeys as usize;
-            #[cfg(feature = "pg15")]
-            let are_groups = true;
-            if are_groups && ffi::pathkeys_contained_in(keys, order) { keys } else { core::ptr::null_mut() }
+            let expressions = ffi::get_sortgrouplist_exprs(self.clauses, (*self.root).processed_tlist);
+            let nothing = core::ptr::null_mut();
+            let groups = ffi::estimate_num_groups(self.root, expressions, scan.path.rows, nothing, nothing.cast());
+            let wants_last = task.items().iter().any(|item| item.output != Output::Group);
+            let descents = groups * if wants_last { 2.0 } else { 1.0 };
+            let rows = groups * OPERATORS_A_GROUP * pg_sys::cpu_operator_cost;
+            scan.path.startup_cost + cost::descents(self.root, &*scan.indexinfo, descents) + rows
         }
     }
 }
@@ -413,12 +479,28 @@ unsafe fn scans(
                 .filter(|&path| (*path).type_ == NodeTag::T_IndexPath)
                 .map(|path| path.cast::<IndexPath>())
                 .find(|&path| is_fit(&*path))
+                .map(|path| forwards(path))
         });
         (serial, parallel)
     }
 }
 
-/// Whether a scan is forwards, index-only, of nothing that comes from another table, and decides all conditions.
+/// A scan that goes the way of the index, and comes in no order that is of use if the server thought of the other way.
+unsafe fn forwards(path: *mut IndexPath) -> *mut IndexPath {
+    // SAFETY: the planner's; new memory of the right size.
+    unsafe {
+        if (*path).indexscandir == pg_sys::ScanDirection::ForwardScanDirection {
+            return path;
+        }
+        let turned: *mut IndexPath = ffi::palloc(size_of::<IndexPath>()).cast();
+        turned.copy_from_nonoverlapping(path, 1);
+        (*turned).indexscandir = pg_sys::ScanDirection::ForwardScanDirection;
+        (*turned).path.pathkeys = core::ptr::null_mut();
+        turned
+    }
+}
+
+/// Whether a scan is index-only, of nothing that comes from another table, and decides all conditions.
 unsafe fn is_fit(path: &IndexPath) -> bool {
     // SAFETY: the planner's.
     unsafe {
@@ -426,7 +508,6 @@ unsafe fn is_fit(path: &IndexPath) -> bool {
         let is_decided = |condition: *mut RestrictInfo| clauses().any(|clause| (*clause).rinfo == condition);
         path.path.pathtype == NodeTag::T_IndexOnlyScan
             && path.path.param_info.is_null()
-            && path.indexscandir == pg_sys::ScanDirection::ForwardScanDirection
             && path.indexorderbys.is_null()
             && clauses().all(|clause| !(*clause).lossy && is_exact(&*clause))
             && list::members((*path.indexinfo).indrestrictinfo).all(is_decided)
@@ -476,7 +557,7 @@ unsafe fn fixed_columns(scan: &IndexPath) -> u32 {
 }
 
 /// What the node costs: what the scan does, less what the executor does about rows whose blocks are all-visible.
-unsafe fn cost(scan: &IndexPath, groups: f64) -> f64 {
+unsafe fn cost_of_all(scan: &IndexPath, groups: f64) -> f64 {
     // SAFETY: the planner's, and settings.
     unsafe {
         let rel = &*(*scan.indexinfo).rel;

@@ -77,6 +77,12 @@ pub(super) trait Searched: Keyed {
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData>;
 
+    /// The first key behind the rows of a group by so many columns; `None` if there can be none. Key spaces whose rows are
+    /// not grouped have none.
+    fn behind_group(_conditions: &Self::Conditions, _group: (u128, bool), _columns: usize) -> Option<Self::OwnedKey> {
+        None
+    }
+
     /// Shows a page's matches.
     fn visit<V: Visitor>(conditions: &Self::Conditions, matches: &Matches<Self>, visitor: V) -> V::Out;
 

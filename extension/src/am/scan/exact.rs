@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 
 use fpbtree_engine::format::{Key, Lane, Tid};
 use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::scan::{Matches, Range, Selection, Wanted};
+use fpbtree_engine::scan::{Matches, Range, Rows, Selection, Wanted};
 use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
 
 use super::conditions::Searched;
@@ -128,6 +128,14 @@ macro_rules! searched {
             #[inline(always)]
             fn set_rows(matches: &mut Matches<$lane>, lane: u128, rows: &[Tid]) {
                 matches.set_rows(Lane::from_u128(lane), rows);
+            }
+
+            fn behind_group(
+                conditions: &ExactConditions,
+                group: (u128, bool),
+                columns: usize,
+            ) -> Option<Key<$lane>> {
+                Rows::<$lane>::behind_group(group, conditions.shape, columns)
             }
 
             fn visit<V: Visitor>(conditions: &ExactConditions, matches: &Matches<$lane>, visitor: V) -> V::Out {

@@ -7,7 +7,7 @@
 
 use fpbtree_engine::format::{Lane, LaneKind};
 use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::scan::{Direction, Rows};
+use fpbtree_engine::scan::{Direction, Matches, Rows};
 use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
 use pgrx::pg_sys::{self, IndexScanDesc, IndexScanDescData, TupleTableSlot};
 
@@ -61,6 +61,42 @@ impl<K: Searched> ScanState<K> {
             relation::count_index_tuples(scan.indexRelation, self.matches.len());
             self.leave_out_invisible(scan, visibility);
             true
+        }
+    }
+
+    /// Goes on behind the rows of a group by so many columns. Before that, shows them to `see` from the last one back,
+    /// page by page, those that the snapshot sees, as long as that says to go on.
+    unsafe fn leave_group(
+        &mut self,
+        scan: &mut IndexScanDescData,
+        group: (u128, bool),
+        columns: usize,
+        visibility: &mut Visibility,
+        see: &mut impl FnMut(&K::Conditions, &Matches<K>) -> bool,
+        wants_last: bool,
+    ) {
+        let behind = K::behind_group(&self.conditions, group, columns);
+        // SAFETY: the scan is ours, and stands at a page; nothing is locked.
+        unsafe {
+            self.leave_page();
+            let forward = self.cursor;
+            if wants_last {
+                self.cursor.restart(Direction::Backward);
+                if let Some(place) = &behind {
+                    self.cursor.skip_to(place);
+                }
+                let mut goes_on = true;
+                while goes_on && self.read_page(scan) {
+                    self.leave_out_invisible(scan, visibility);
+                    goes_on = see(&self.conditions, &self.matches);
+                }
+                self.leave_page();
+                self.cursor = forward;
+            }
+            match &behind {
+                Some(place) => self.cursor.skip_to(place),
+                None => self.cursor.end(),
+            }
         }
     }
 
@@ -143,6 +179,32 @@ pub unsafe fn rechecks(scan: IndexScanDesc) -> bool {
 pub unsafe fn read(scan: IndexScanDesc, is_first: bool, visibility: &mut Visibility) -> bool {
     // SAFETY: the scan is ours.
     unsafe { super::with_state!(scan, state => state.read_visible(&mut *scan, is_first, visibility)) }
+}
+
+/// Goes on behind the rows of a group by so many columns, which is the last of the page. If `last` is there, it is shown
+/// them from the last one back, page by page, as long as it says `true`.
+///
+/// # Safety
+/// A scan of ours of exact lanes that is at a page and not parallel; nothing is locked. May raise.
+pub unsafe fn leave_group<V>(
+    scan: IndexScanDesc,
+    group: (u128, bool),
+    columns: usize,
+    visibility: &mut Visibility,
+    mut last: Option<&mut V>,
+) where
+    for<'v> &'v mut V: Visitor<Out = bool>,
+{
+    let wants_last = last.is_some();
+    // SAFETY: the scan is ours.
+    unsafe {
+        super::with_state!(scan, state => {
+            let mut see = |conditions: &_, matches: &_| {
+                last.as_deref_mut().is_some_and(|last| K::visit(conditions, matches, last))
+            };
+            state.leave_group(&mut *scan, group, columns, visibility, &mut see, wants_last);
+        });
+    }
 }
 
 /// Shows the rows of the page that was read last.
