@@ -216,10 +216,12 @@ impl<K: Scannable> Cursor<K> {
         self.done && self.reads == 1
     }
 
-    /// Leaves out all matches on this side of a place, which is ahead.
+    /// Leaves out all matches on this side of a place, which is ahead. It may be in the leaf that was read last, which is
+    /// no sign of going round then.
     pub fn skip_to(&mut self, place: &K::OwnedKey) {
         K::copy(&mut self.bound, place);
         self.link = NO_BLOCK;
+        (self.reads, self.seen) = (self.reads.min(1), Sight::NONE);
     }
 
     /// Comes to the end of the scan.
