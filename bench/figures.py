@@ -126,6 +126,43 @@ def range_scan(bench):
     return bench.alternate(lambda method, _: bench.session.time(f"SELECT count(*) FROM {tables[method]}"))
 
 
+def aggregate(bench, kind, statement):
+    """A query of one table that fpbtree makes of its pages, beside the plan that is best with a btree index."""
+    tables = {method: bench.indexed(kind, method) for method in METHODS}
+    bench.expect_plan(statement(tables["fpbtree"]), f"{tables['fpbtree']}_k", "Custom Scan")
+    return bench.alternate(lambda method, _: bench.session.time(statement(tables[method])))
+
+
+@figure("count_all", "count(*)", target=0.10, weight=4)
+def count_all(bench):
+    return aggregate(bench, "int4", lambda table: f"SELECT count(*) FROM {table}")
+
+
+@figure("count_range", "count(*) of an eighth of all rows", target=0.10, weight=4)
+def count_range(bench):
+    return aggregate(bench, "int4", lambda table: f"SELECT count(*) FROM {table} WHERE k BETWEEN 0 AND {2 ** 29}")
+
+
+@figure("sum_range", "sum, avg, min, max and count of half of all rows, int8", target=0.15, weight=8)
+def sum_range(bench):
+    return aggregate(bench, "int8", lambda table: f"SELECT sum(k), avg(k), min(k), max(k), count(k) FROM {table} WHERE k > 0")
+
+
+@figure("group_by", "GROUP BY a: count(*), min(b), max(b); index on (a int4 of 100 values, b int4)", target=0.12, weight=8)
+def group_by(bench):
+    return aggregate(bench, "int4_int4", lambda table: f"SELECT a, count(*), min(b), max(b) FROM {table} GROUP BY a")
+
+
+@figure("distinct", "DISTINCT a; index on (a int4 of 100 values, b int4)", target=0.01, weight=8)
+def distinct(bench):
+    return aggregate(bench, "int4_int4", lambda table: f"SELECT DISTINCT a FROM {table}")
+
+
+@figure("last_of_group", "GROUP BY a: max(b); index on (a int4 of 100 values, b int4)", target=0.01, weight=8)
+def last_of_group(bench):
+    return aggregate(bench, "int4_int4", lambda table: f"SELECT a, max(b) FROM {table} GROUP BY a")
+
+
 @figure("skip_scan", "count(*) where b = $1, index on (a int4 of 100 values, b int4)", target=0.05, weight=10, until=17,
         note="btree skips too from 18 on, so no target there")
 def skip_scan(bench):

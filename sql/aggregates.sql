@@ -107,6 +107,8 @@ CREATE INDEX g_d ON g USING fpbtree (d NULLS FIRST);
 VACUUM (FREEZE, ANALYZE) g;
 INSERT INTO queries (query) VALUES
   ('SELECT DISTINCT a FROM g'),
+  ('SELECT DISTINCT a FROM g UNION SELECT a FROM g GROUP BY a'),
+  ('SELECT count(*) FROM t UNION ALL SELECT count(*) FROM g EXCEPT SELECT 1'),
   ('SELECT DISTINCT d FROM g'),
   ('SELECT DISTINCT d FROM g WHERE d > ''2024-01-20'''),
   ('SELECT DISTINCT a, c FROM g WHERE c = 2'),
@@ -219,6 +221,59 @@ SET fpbtree.custom_scans = off;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE a > 5;
 RESET fpbtree.custom_scans;
 
+-- OFFSET counts the rows of pages together, either way.
+CREATE FUNCTION offsets(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  node boolean;
+  answers text[];
+BEGIN
+  SELECT bool_or(line ~ 'FpbtreeOffset') INTO node FROM plan(query, 'off') line;
+  answers := ARRAY[answer(query, 'on'), answer(query, 'off')];
+  RETURN CASE WHEN node THEN 'node' ELSE 'no node' END || CASE WHEN answers[1] = answers[2] THEN ', same' ELSE ', ' || answers::text END;
+END $$;
+CREATE TABLE pages (query text);
+INSERT INTO pages VALUES
+  ('SELECT k FROM t ORDER BY k OFFSET 5000 LIMIT 10'),
+  ('SELECT k FROM t ORDER BY k DESC OFFSET 5000 LIMIT 10'),
+  ('SELECT k, a, x || ''!'' FROM t ORDER BY k OFFSET 7777 LIMIT 20'),
+  ('SELECT k, a FROM t WHERE k > 3000 ORDER BY k DESC OFFSET 777 LIMIT 20'),
+  ('SELECT k FROM t ORDER BY k OFFSET 10000000'),
+  ('SELECT k FROM t ORDER BY k OFFSET 10000000 LIMIT 5'),
+  ('SELECT k FROM t ORDER BY k OFFSET 20000'),
+  ('SELECT a FROM t WHERE a IN (3, 50, 60) ORDER BY a OFFSET 300 LIMIT 700'),
+  ('SELECT x FROM t ORDER BY x OFFSET 1234 LIMIT 40'),
+  ('SELECT x FROM t WHERE x > ''word 2'' ORDER BY x DESC OFFSET 12345 LIMIT 40'),
+  ('SELECT v, p.k FROM generate_series(0, 4) v, LATERAL (SELECT k FROM t WHERE k > v * 1000 ORDER BY k OFFSET v * 100 LIMIT 2) p'),
+  ('SELECT v, p.k FROM generate_series(0, 4) v, LATERAL (SELECT k FROM t ORDER BY k OFFSET NULLIF(v, 2) * 5000 LIMIT 2) p'),
+  ('SELECT k FROM t ORDER BY k OFFSET (SELECT max(c) FROM g) FETCH FIRST 3 ROWS ONLY'),
+  ('SELECT a FROM t WHERE a < 5 ORDER BY a OFFSET 280 FETCH FIRST 1 ROW WITH TIES');
+INSERT INTO pages VALUES
+  ('SELECT k FROM t WHERE a % 2 = 0 ORDER BY k OFFSET 500 LIMIT 10'),
+  ('SELECT k FROM t ORDER BY k LIMIT 10'),
+  ('SELECT k, generate_series(1, 2) FROM t ORDER BY k OFFSET 3001 LIMIT 10');
+SELECT offsets(query), query FROM pages;
+DELETE FROM t WHERE k % 13 = 5;
+UPDATE t SET x = x || '+' WHERE k % 19 = 4;
+SELECT offsets(query), count(*) FROM pages GROUP BY 1 ORDER BY 1;
+BEGIN;
+DELETE FROM t WHERE k BETWEEN 500 AND 2000;
+SELECT offsets(query), count(*) FROM pages GROUP BY 1 ORDER BY 1;
+ROLLBACK;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT k, a + 1 AS b FROM t ORDER BY k OFFSET 5000 LIMIT 10;
+PREPARE o(bigint) AS SELECT k FROM t ORDER BY k OFFSET $1 LIMIT 2;
+EXECUTE o(5000);
+EXECUTE o(0);
+EXECUTE o(NULL);
+EXECUTE o(-1);
+CREATE SEQUENCE called;
+SELECT k, nextval('called') FROM t ORDER BY k OFFSET 100 LIMIT 1;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT k FROM t ORDER BY k OFFSET 5000 LIMIT 4;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH FORWARD ALL FROM c;
+FETCH BACKWARD ALL FROM c;
+COMMIT;
 -- Prepared statements, with a generic plan, and when the index is gone.
 PREPARE p(int, int) AS SELECT count(*), sum(a) FROM t WHERE a BETWEEN $1 AND $2;
 SET plan_cache_mode = force_generic_plan;

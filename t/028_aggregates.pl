@@ -42,6 +42,7 @@ my %indexes = (
 	f_k => { columns => ['k'], definition => 'k) INCLUDE (x', counts => 1 },
 	f_ta => { columns => [ 't', 'a' ] },
 	f_os => { columns => [ 'o', 's' ], definition => 'o DESC, s' },
+	f_oab => { columns => [ 'o', 'a', 'b' ], definition => 'o, a DESC NULLS LAST, b' },
 	f_my => { columns => [ 'm', 'y' ], definition => 'm, y DESC' },
 	f_rs => { columns => [ 'r', 's' ] },
 	f_qa => { columns => [ 'q', 'a' ], counts => 1 },
@@ -323,6 +324,10 @@ sub aggregation
 	push @conditions, one_of($index->{where}, $index->{where}, 's >= 25', 's = 33', 's IN (22, 30)') if $index->{where};
 	my @group = grouping(\%one_value, @columns);
 	my @aggregates = map { $index->{counts} && chance(0.6) ? 'count(*)' : aggregate(one_of(@columns)) } 1 .. one_of(@group ? 0 : 1, 1, 1, 2, 2, 3, 4);
+	# The ends of groups, and what groups there are, tell no more of most rows.
+	my $sparse = chance(0.2);
+	@aggregates = $sparse ? map { "$_($columns[ min(scalar @group, $#columns) ])" =~ s/m..(?=\(o\))/count/r } some_of(@group ? rand 3 : 1 + rand 2, 'min', 'max') : @aggregates;
+	return distinct(\@group, @conditions) if $sparse && @group && chance(0.3);
 	my @list = shuffle((chance(0.9) ? @group : some_of(1, @group)), @aggregates);
 	# What is made of groups.
 	push @list, one_of('rank() OVER (ORDER BY count(*))', 'count(*) % 7 AS remainder', $from_outside ? 'count(*) + v' : 'pg_typeof(count(*))',
@@ -338,6 +343,15 @@ sub aggregation
 	$query .= ' LIMIT ' . int rand 40 if chance(0.5);
 	$query .= ' OFFSET ' . int rand 30 if chance(0.3);
 	return ($query, 1);
+}
+
+# The values that columns have.
+sub distinct
+{
+	my ($columns, @conditions) = @_;
+	my $query = 'SELECT DISTINCT ' . join(', ', @$columns) . ' FROM @ z' . (@conditions ? ' WHERE ' . join ' AND ', @conditions : '');
+	return ($query, 0) if chance(0.5);
+	return ($query . ' ORDER BY ' . join(', ', map { $_ . one_of('', '', ' DESC') } @$columns) . (chance(0.5) ? ' LIMIT ' . int rand 20 : ''), 1);
 }
 
 # With values from outside: the same again and again for others.

@@ -9,7 +9,7 @@ mod pg;
 mod storage;
 mod values;
 
-use am::{aggregate, planner};
+use am::{nodes, planner};
 use pg::{options, reserve};
 use storage::{hot_keys, own_wal};
 
@@ -23,7 +23,7 @@ static ALLOCATOR: reserve::Reserved = reserve::Reserved::new();
 pub extern "C-unwind" fn _PG_init() {
     options::register();
     planner::register();
-    aggregate::register();
+    nodes::register();
     own_wal::register();
     hot_keys::register();
     #[cfg(feature = "pg18")]

@@ -1,6 +1,5 @@
 //! What the server asks of the access method, a file for each callback.
 
-pub mod aggregate;
 pub mod build;
 pub mod cost;
 #[cfg(feature = "pg18")]
@@ -8,6 +7,7 @@ pub mod explain;
 pub mod functions;
 pub mod handler;
 pub mod insert;
+pub mod nodes;
 pub mod planner;
 pub mod scan;
 pub mod sort;

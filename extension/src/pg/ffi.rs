@@ -387,6 +387,10 @@ unsafe extern "C-unwind" {
     pub fn get_sortgrouplist_exprs(clauses: *mut List, targets: *mut List) -> *mut List;
     pub fn pathkeys_contained_in(keys: *mut List, others: *mut List) -> bool;
     pub fn pull_var_clause(node: *mut Node, flags: c_int) -> *mut List;
+    pub fn contain_volatile_functions(node: *mut Node) -> bool;
+    pub fn expression_returns_set(node: *mut Node) -> bool;
+    pub fn estimate_expression_value(root: *mut PlannerInfo, node: *mut Node) -> *mut Node;
+    pub fn copyObjectImpl(object: *const c_void) -> *mut c_void;
     pub fn list_member(list: *const List, member: *const c_void) -> bool;
     pub fn lappend_int(list: *mut List, member: c_int) -> *mut List;
     pub fn makeTargetEntry(
@@ -396,6 +400,7 @@ unsafe extern "C-unwind" {
         is_junk: bool,
     ) -> *mut pg_sys::TargetEntry;
     pub fn ExecInitNode(plan: *mut pg_sys::Plan, state: *mut pg_sys::EState, flags: c_int) -> *mut pg_sys::PlanState;
+    pub fn ExecInitExpr(expression: *mut pg_sys::Expr, parent: *mut pg_sys::PlanState) -> *mut pg_sys::ExprState;
     pub fn ExecEndNode(node: *mut pg_sys::PlanState);
     pub fn ExecReScan(node: *mut pg_sys::PlanState);
     pub fn ExecScan(
@@ -409,7 +414,7 @@ unsafe extern "C-unwind" {
     pub fn InstrStartNode(instrument: *mut pg_sys::Instrumentation);
     pub fn InstrStopNode(instrument: *mut pg_sys::Instrumentation, rows: f64);
     #[cfg(not(feature = "pg18"))]
-    fn index_beginscan(
+    pub fn index_beginscan(
         heap: Relation,
         index: Relation,
         snapshot: Snapshot,
@@ -417,7 +422,7 @@ unsafe extern "C-unwind" {
         order_bys: c_int,
     ) -> pg_sys::IndexScanDesc;
     #[cfg(feature = "pg18")]
-    fn index_beginscan(
+    pub fn index_beginscan(
         heap: Relation,
         index: Relation,
         snapshot: Snapshot,
@@ -476,20 +481,21 @@ pub unsafe fn is_empty(slot: *mut pg_sys::TupleTableSlot) -> bool {
     unsafe { slot.as_ref().is_none_or(|slot| u32::from(slot.tts_flags) & pg_sys::TTS_FLAG_EMPTY != 0) }
 }
 
-/// Begins the scan of the index of a node that has been initialised.
+/// `ExecCopySlot`.
 ///
 /// # Safety
-/// Such a node. May raise.
-pub unsafe fn begin_index_only_scan(node: &mut pg_sys::IndexOnlyScanState) -> pg_sys::IndexScanDesc {
-    let (keys, order_bys) = (node.ioss_NumScanKeys, node.ioss_NumOrderByKeys);
-    // SAFETY: the server's function, with its signature of this version.
+/// Two slots of as many columns. May raise.
+pub unsafe fn copy_slot(
+    to: *mut pg_sys::TupleTableSlot,
+    from: *mut pg_sys::TupleTableSlot,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the header's inline function.
     unsafe {
-        let (heap, snapshot) = (node.ss.ss_currentRelation, (*node.ss.ps.state).es_snapshot);
-        #[cfg(not(feature = "pg18"))]
-        return index_beginscan(heap, node.ioss_RelationDesc, snapshot, keys, order_bys);
-        #[cfg(feature = "pg18")]
-        return index_beginscan(heap, node.ioss_RelationDesc, snapshot, &mut node.ioss_Instrument, keys, order_bys);
+        if let Some(copy) = (*(*to).tts_ops).copyslot {
+            copy(to, from);
+        }
     }
+    to
 }
 
 /// `Anum_pg_aggregate_aggsortop`.

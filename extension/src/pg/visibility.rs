@@ -48,6 +48,11 @@ pub struct VisibilityMap {
 }
 
 impl VisibilityMap {
+    /// No page yet.
+    pub const fn new() -> VisibilityMap {
+        VisibilityMap { pages: [(0, INVALID_BUFFER); MOST_PAGES] }
+    }
+
     /// Whether every row of a block is visible to everyone, as far as the map says.
     ///
     /// # Safety

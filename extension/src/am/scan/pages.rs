@@ -64,6 +64,50 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
+    /// Begins the scan and skips rows that the snapshot sees. Says how many were missing; if none was, the scan stands at
+    /// the last of them.
+    unsafe fn skip(
+        &mut self,
+        scan: &mut IndexScanDescData,
+        direction: Direction,
+        mut rows: u64,
+        visibility: &mut Visibility,
+    ) -> u64 {
+        // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked. No frame here owns a destructor.
+        unsafe {
+            self.start(scan, direction);
+            // Pins are kept as if tuples were wanted.
+            let wants_tuples = core::mem::replace(&mut scan.xs_want_itup, true);
+            while rows > 0 && self.read_page(scan) {
+                errors::check_for_interrupts();
+                rows -= self.pass(scan, rows, visibility);
+            }
+            scan.xs_want_itup = wants_tuples;
+            rows
+        }
+    }
+
+    /// Goes to the last of so many rows of the page that the snapshot sees, or to the page's end; says how many they are.
+    unsafe fn pass(&mut self, scan: &mut IndexScanDescData, rows: u64, visibility: &mut Visibility) -> u64 {
+        let (mut passed, last) = (0, self.matches.len() - 1);
+        // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
+        unsafe {
+            let all = self.are_all_visible(scan, visibility);
+            if all && rows > last as u64 {
+                self.at = last;
+                return last as u64 + 1;
+            }
+            for at in 0..=last {
+                passed += u64::from(all || self.is_visible(scan, at, visibility));
+                self.at = at;
+                if passed == rows {
+                    break;
+                }
+            }
+        }
+        passed
+    }
+
     /// Goes on behind the rows of a group by so many columns. Before that, shows them to `see` from the last one back,
     /// page by page, those that the snapshot sees, as long as that says to go on.
     unsafe fn leave_group(
@@ -104,39 +148,48 @@ impl<K: Searched> ScanState<K> {
     unsafe fn leave_out_invisible(&mut self, scan: &mut IndexScanDescData, visibility: &mut Visibility) {
         // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
         unsafe {
-            let (heap, snapshot) = (scan.heapRelation, scan.xs_snapshot);
-            let is_serializable = pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32;
-            if self.matches.is_empty() {
+            if self.matches.is_empty() || self.are_all_visible(scan, visibility) {
                 return;
             }
-            let blocks = self.matches.tids().iter().map(|tid| tid.block());
-            let ends = blocks.fold((u32::MAX, 0), |(first, last), block| (first.min(block), last.max(block)));
-            if ends.1 >= self.heap_blocks {
-                self.check_heap_block(scan, ends.1);
-            }
-            if !is_serializable && visibility.map.are_all_visible(heap, ends.0, ends.1) {
-                return;
-            }
-            let (mut kept, mut last, mut is_visible) = (0, None, false);
+            let mut kept = 0;
             for at in 0..self.matches.len() {
-                let tid = self.matches.tid(at);
-                let block = tid.block();
-                if last != Some(block) {
-                    last = Some(block);
-                    is_visible = visibility.map.is_all_visible(heap, block);
-                    if is_visible && is_serializable {
-                        ffi::PredicateLockPage(heap, block, snapshot);
+                if self.is_visible(scan, at, visibility) {
+                    if kept != at {
+                        self.matches.keep(at, kept);
                     }
+                    kept += 1;
                 }
-                if !is_visible && !self.is_row_visible(scan, at, visibility) {
-                    continue;
-                }
-                if kept != at {
-                    self.matches.keep(at, kept);
-                }
-                kept += 1;
             }
             self.matches.truncate(kept);
+        }
+    }
+
+    /// Whether the snapshot sees the rows of all matches, as far as the map says at once. Raises an error if the table
+    /// does not have all their blocks.
+    unsafe fn are_all_visible(&mut self, scan: &IndexScanDescData, visibility: &mut Visibility) -> bool {
+        let blocks = self.matches.tids().iter().map(|tid| tid.block());
+        let (first, last) = blocks.fold((u32::MAX, 0), |(first, last), block| (first.min(block), last.max(block)));
+        // SAFETY: the scan's relations are open.
+        unsafe {
+            if last >= self.heap_blocks {
+                self.check_heap_block(scan, last);
+            }
+            !is_serializable() && visibility.map.are_all_visible(scan.heapRelation, first, last)
+        }
+    }
+
+    /// Whether the snapshot sees the row of a match, by the map or else by the table.
+    unsafe fn is_visible(&mut self, scan: &mut IndexScanDescData, at: usize, visibility: &mut Visibility) -> bool {
+        let block = self.matches.tid(at).block();
+        // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
+        unsafe {
+            if !visibility.map.is_all_visible(scan.heapRelation, block) {
+                return self.is_row_visible(scan, at, visibility);
+            }
+            if is_serializable() {
+                ffi::PredicateLockPage(scan.heapRelation, block, scan.xs_snapshot);
+            }
+            true
         }
     }
 
@@ -161,6 +214,12 @@ impl<K: Searched> ScanState<K> {
             is_visible
         }
     }
+}
+
+/// Whether what is read has to be locked against what others write.
+fn is_serializable() -> bool {
+    // SAFETY: the server's variable.
+    unsafe { pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 }
 }
 
 /// Whether the executor has to look at conditions again: then rows cannot be had a page at a time.
@@ -205,6 +264,22 @@ pub unsafe fn leave_group<V>(
             state.leave_group(&mut *scan, group, columns, visibility, &mut see, wants_last);
         });
     }
+}
+
+/// Begins a scan and skips so many rows; says how many of them there are not. If there are all, the scan goes on behind
+/// the last of them.
+///
+/// # Safety
+/// A scan of ours that `amrescan` prepared and that is not parallel; nothing is locked. May raise.
+pub unsafe fn skip(
+    scan: IndexScanDesc,
+    direction: pg_sys::ScanDirection::Type,
+    rows: u64,
+    visibility: &mut Visibility,
+) -> u64 {
+    let direction = super::way(direction);
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.skip(&mut *scan, direction, rows, visibility)) }
 }
 
 /// Shows the rows of the page that was read last.

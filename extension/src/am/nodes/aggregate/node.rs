@@ -5,13 +5,14 @@ use core::ffi::{CStr, c_int};
 
 use fpbtree_engine::keys::KeyShape;
 use pgrx::pg_sys::{
-    self, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, EState, ExplainState, IndexOnlyScanState,
-    List, Node, NodeTag, PlanState, TupleTableSlot,
+    self, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, EState, ExplainState, List, Node, NodeTag,
+    PlanState, TupleTableSlot,
 };
 use pgrx::{PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, pg_guard};
 
 use super::groups::{Groups, LastRows, Progress};
 use super::{MOST_ITEMS, Task, results};
+use crate::am::nodes::child::Child;
 use crate::am::scan::pages::{self, Visibility};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, list, memory};
@@ -55,7 +56,7 @@ struct State {
 
 /// What the node works with. No destructor.
 struct Work {
-    scan: *mut IndexOnlyScanState,
+    child: Child,
     task: Task,
     shape: Option<KeyShape>,
     groups: Groups,
@@ -99,18 +100,15 @@ unsafe extern "C-unwind" fn begin(node: *mut CustomScanState, estate: *mut EStat
         let child: *mut PlanState = ffi::ExecInitNode(child, estate, flags);
         (*node).custom_ps = list::of([child]);
         let Some(task) = Task::of(list::integers((*plan).custom_private)) else { malformed() };
-        if (*child).type_ != NodeTag::T_IndexOnlyScanState {
-            malformed();
-        }
-        let scan: *mut IndexOnlyScanState = child.cast();
-        let rel = (*scan).ioss_RelationDesc;
+        let Some(child) = Child::of(child) else { malformed() };
+        let rel = child.index();
         let work: *mut Work = memory::allocate((*estate).es_query_cxt, 1, true);
-        (&raw mut (*work).scan).write(scan);
+        (&raw mut (*work).child).write(child);
         (&raw mut (*work).task).write(task);
         // EXPLAIN alone does not open the index.
         (&raw mut (*work).shape).write(if rel.is_null() { None } else { column::exact_shape(rel) });
         (&raw mut (*work).groups).write(Groups::new(&task));
-        (*work).visibility.slot = (*scan).ioss_TableSlot;
+        (*work).visibility.slot = child.table_slot();
         (&raw mut (*work).stage).write(Stage::Fresh);
         (*node.cast::<State>()).work = work;
     }
@@ -174,7 +172,7 @@ impl Work {
             }
             loop {
                 match self.stage {
-                    Stage::InPage => match pages::visit((*self.scan).ioss_ScanDesc, &mut self.groups) {
+                    Stage::InPage => match pages::visit(self.child.scan(), &mut self.groups) {
                         Progress::GroupEnds => return true,
                         Progress::PageEnds => {
                             self.jump();
@@ -192,22 +190,12 @@ impl Work {
         !self.task.is_grouped || self.groups.rows() > 0
     }
 
-    /// Begins the index's scan as the node below would, with its conditions.
+    /// Begins the index's scan.
     unsafe fn prepare(&mut self) {
-        // SAFETY: the node below has begun.
+        // SAFETY: the node below has begun, and nothing is read of its scan.
         unsafe {
-            let node = &mut *self.scan;
-            if node.ioss_NumRuntimeKeys != 0 && !node.ioss_RuntimeKeysReady {
-                ffi::ExecReScan(self.scan.cast());
-            }
-            if node.ioss_ScanDesc.is_null() {
-                node.ioss_ScanDesc = ffi::begin_index_only_scan(node);
-                (*node.ioss_ScanDesc).xs_want_itup = true;
-                let (keys, order_bys) = (node.ioss_ScanKeys, node.ioss_OrderByKeys);
-                let (key_count, order_by_count) = (node.ioss_NumScanKeys, node.ioss_NumOrderByKeys);
-                ffi::index_rescan(node.ioss_ScanDesc, keys, key_count, order_bys, order_by_count);
-            }
-            if pages::rechecks(node.ioss_ScanDesc) {
+            self.child.prepare();
+            if pages::rechecks(self.child.scan()) {
                 self.count_rows();
             }
         }
@@ -220,22 +208,22 @@ impl Work {
         let mut last = LastRows(&mut self.groups);
         let last = wants_last.then_some(&mut last);
         // SAFETY: the scan below is ours alone, at a page, and of one process.
-        unsafe { pages::leave_group((*self.scan).ioss_ScanDesc, group, depth, &mut self.visibility, last) };
+        unsafe { pages::leave_group(self.child.scan(), group, depth, &mut self.visibility, last) };
     }
 
     /// Reads the next page, if there is one.
     unsafe fn read_page(&mut self) {
         // SAFETY: the node below has begun, and so has the index's scan.
         unsafe {
-            let (node, is_first) = (&mut *self.scan, self.stage == Stage::Fresh);
-            let before = self.visibility.fetched;
-            if !node.ss.ps.instrument.is_null() {
-                ffi::InstrStartNode(node.ss.ps.instrument);
+            let (instrument, is_first) = ((*self.child.node()).instrument, self.stage == Stage::Fresh);
+            let (scan, before) = (self.child.scan(), self.visibility.fetched);
+            if !instrument.is_null() {
+                ffi::InstrStartNode(instrument);
             }
             errors::check_for_interrupts();
-            let is_there = pages::read(node.ioss_ScanDesc, is_first, &mut self.visibility);
-            if let Some(instrument) = node.ss.ps.instrument.as_mut() {
-                let rows = if is_there { pages::visit(node.ioss_ScanDesc, Length) } else { 0 };
+            let is_there = pages::read(scan, is_first, &mut self.visibility);
+            if let Some(instrument) = instrument.as_mut() {
+                let rows = if is_there { pages::visit(scan, Length) } else { 0 };
                 ffi::InstrStopNode(instrument, rows as f64);
                 instrument.ntuples2 += (self.visibility.fetched - before) as f64;
             }
@@ -250,7 +238,7 @@ impl Work {
     unsafe fn count_rows(&mut self) {
         // SAFETY: the node below has begun.
         unsafe {
-            let node: *mut PlanState = self.scan.cast();
+            let node = self.child.node();
             while !ffi::is_empty((*node).ExecProcNode.map_or(core::ptr::null_mut(), |next| next(node))) {
                 self.groups.add_rows(1);
             }
@@ -284,7 +272,7 @@ unsafe extern "C-unwind" fn rescan(node: *mut CustomScanState) {
     // SAFETY: called by the executor, with a node that has begun.
     unsafe {
         let work = work(node);
-        let child: *mut PlanState = work.scan.cast();
+        let child = work.child.node();
         if !(*node).ss.ps.chgParam.is_null() {
             ffi::UpdateChangedParamSet(child, (*node).ss.ps.chgParam);
         }
@@ -301,7 +289,7 @@ unsafe extern "C-unwind" fn end(node: *mut CustomScanState) {
     unsafe {
         let work = work(node);
         work.visibility.map.release();
-        ffi::ExecEndNode(work.scan.cast());
+        ffi::ExecEndNode(work.child.node());
     }
 }
 
@@ -311,7 +299,7 @@ unsafe extern "C-unwind" fn explain(node: *mut CustomScanState, _ancestors: *mut
     // SAFETY: called by EXPLAIN, with a node that has begun; the relations of its plan are locked.
     unsafe {
         let work = work(node);
-        let plan: *mut pg_sys::IndexOnlyScan = (*work.scan).ss.ps.plan.cast();
+        let plan: *mut pg_sys::IndexOnlyScan = (*work.child.node()).plan.cast();
         let names = (0..work.task.depth).map(|column| ffi::get_attname((*plan).indexid, column as i16 + 1, false));
         let names = list::of(names);
         if !names.is_null() {

@@ -10,7 +10,7 @@ mod path;
 mod results;
 
 /// Makes the node known to the server. Called when the library is loaded, after all that may fail.
-pub fn register() {
+pub(super) fn register() {
     node::register();
     path::register();
 }

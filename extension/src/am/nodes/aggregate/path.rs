@@ -13,6 +13,7 @@ use pgrx::pg_sys::{
 };
 
 use super::{Item, MOST_COLUMNS, Output, Task, node};
+use crate::am::nodes::child;
 use crate::am::{cost, handler};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list, options};
@@ -56,18 +57,17 @@ unsafe extern "C-unwind" fn add_paths(
         if let Some(previous) = PREVIOUS.get() {
             previous(root, stage, input, output, extra);
         }
-        if !options::custom_scans() || !is_table(root, input) {
+        let extra = extra.cast::<GroupPathExtraData>();
+        let is_ours = matches!(stage, UpperRelationKind::UPPERREL_GROUP_AGG | UpperRelationKind::UPPERREL_DISTINCT);
+        // Other steps, such as UNION, may have no input.
+        if !is_ours || !options::custom_scans() || !is_table(root, input) {
             return;
         }
-        let extra = extra.cast::<GroupPathExtraData>();
-        let whole = match stage {
-            UpperRelationKind::UPPERREL_GROUP_AGG => Grouping::aggregates(root, input, output, &*extra),
-            UpperRelationKind::UPPERREL_DISTINCT => match Grouping::distinct(root, input, output) {
-                Some(distinct) => distinct,
-                None => return,
-            },
-            _ => return,
+        let whole = match extra.as_ref() {
+            Some(extra) => Some(Grouping::aggregates(root, input, output, extra)),
+            None => Grouping::distinct(root, input, output),
         };
+        let Some(whole) = whole else { return };
         let part = extra.as_ref().and_then(|extra| whole.by_workers(extra));
         for index in list::members::<IndexOptInfo>((*input).indexlist) {
             if !handler::is_ours(&*index) || (*index).hypothetical || !(*index).indpred.is_null() && !(*index).predOK {
@@ -478,7 +478,7 @@ unsafe fn scans(
             list::members::<Path>(paths)
                 .filter(|&path| (*path).type_ == NodeTag::T_IndexPath)
                 .map(|path| path.cast::<IndexPath>())
-                .find(|&path| is_fit(&*path))
+                .find(|&path| (*path).path.pathtype == NodeTag::T_IndexOnlyScan && child::decides_all(&*path))
                 .map(|path| forwards(path))
         });
         (serial, parallel)
@@ -497,29 +497,6 @@ unsafe fn forwards(path: *mut IndexPath) -> *mut IndexPath {
         (*turned).indexscandir = pg_sys::ScanDirection::ForwardScanDirection;
         (*turned).path.pathkeys = core::ptr::null_mut();
         turned
-    }
-}
-
-/// Whether a scan is index-only, of nothing that comes from another table, and decides all conditions.
-unsafe fn is_fit(path: &IndexPath) -> bool {
-    // SAFETY: the planner's.
-    unsafe {
-        let clauses = || list::members::<IndexClause>(path.indexclauses);
-        let is_decided = |condition: *mut RestrictInfo| clauses().any(|clause| (*clause).rinfo == condition);
-        path.path.pathtype == NodeTag::T_IndexOnlyScan
-            && path.path.param_info.is_null()
-            && path.indexorderbys.is_null()
-            && clauses().all(|clause| !(*clause).lossy && is_exact(&*clause))
-            && list::members((*path.indexinfo).indrestrictinfo).all(is_decided)
-    }
-}
-
-/// Whether no comparison of rows is among a clause's conditions: those are looked at again.
-unsafe fn is_exact(clause: &IndexClause) -> bool {
-    // SAFETY: the planner's.
-    unsafe {
-        list::members::<RestrictInfo>(clause.indexquals)
-            .all(|condition| (*(*condition).clause.cast::<Node>()).type_ != NodeTag::T_RowCompareExpr)
     }
 }
 
