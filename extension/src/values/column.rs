@@ -241,6 +241,13 @@ pub unsafe fn store(ty: ColumnType, image: u128, out: *mut u8) {
 #[repr(align(8))]
 pub struct ImageBuffer([u8; 16]);
 
+impl ImageBuffer {
+    /// Of zeros.
+    pub const fn new() -> ImageBuffer {
+        ImageBuffer([0; 16])
+    }
+}
+
 /// The value of an image, in `room` if its type is passed by reference.
 #[inline]
 pub fn value(ty: ColumnType, image: u128, room: &mut ImageBuffer) -> Datum {

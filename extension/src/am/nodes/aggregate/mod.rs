@@ -9,11 +9,8 @@ mod node;
 mod path;
 mod results;
 
-/// Makes the node known to the server. Called when the library is loaded, after all that may fail.
-pub(super) fn register() {
-    node::register();
-    path::register();
-}
+pub(super) use node::Aggregate;
+pub(super) use path::add_paths;
 
 /// A column of what the node gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,9 +60,9 @@ struct Task {
 }
 
 impl Task {
-    fn new(depth: usize, is_grouped: bool) -> Task {
+    fn new(is_grouped: bool) -> Task {
         let item = Item { output: Output::Rows, column: 0 };
-        Task { depth, is_grouped, jumps: false, items: [item; MOST_ITEMS], count: 0 }
+        Task { depth: 0, is_grouped, jumps: false, items: [item; MOST_ITEMS], count: 0 }
     }
 
     fn items(&self) -> &[Item] {
@@ -77,6 +74,12 @@ impl Task {
         let room = self.items.get_mut(self.count).map(|place| *place = item);
         self.count += usize::from(room.is_some());
         room.is_some()
+    }
+
+    /// The columns that are given as they are, a bit for each.
+    fn shown_columns(&self) -> u32 {
+        let shown = self.items().iter().filter(|item| item.output == Output::Group);
+        shown.fold(0, |columns, item| columns | 1 << item.column)
     }
 
     /// Whether the ends of groups say all that is given: the values by which rows are grouped, and the least and greatest
@@ -97,8 +100,8 @@ impl Task {
 
     /// The task that [`integers`](Self::integers) made these of.
     fn of(mut integers: impl Iterator<Item = i32>) -> Option<Task> {
-        let mut task = Task::new(integers.next()? as usize, integers.next()? != 0);
-        task.jumps = integers.next()? != 0;
+        let (depth, is_grouped, jumps) = (integers.next()?, integers.next()? != 0, integers.next()? != 0);
+        let mut task = Task { depth: depth as usize, jumps, ..Task::new(is_grouped) };
         while let Some(output) = integers.next() {
             let output = *Output::ALL.get(output as usize)?;
             if !task.add(Item { output, column: integers.next()? as usize }) {

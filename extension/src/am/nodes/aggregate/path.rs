@@ -1,66 +1,44 @@
 //! Offers the node to the planner, above the index-only scan that the server itself would make for the same conditions:
 //! what matches a condition to an index is the server's business, and so is what that costs.
 
-use core::cell::Cell;
-use core::ffi::c_void;
-
 use fpbtree_engine::keys::{ColumnType, KeyShape};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, Aggref, CustomPath, CustomPathMethods, CustomScan, Expr, GroupPathExtraData, IndexClause, IndexOptInfo,
-    IndexPath, List, Node, NodeTag, Oid, Path, Plan, PlannerInfo, RelOptInfo, RestrictInfo, SortGroupClause,
-    TargetEntry, UpperRelationKind, Var, create_upper_paths_hook_type,
+    self, Aggref, CustomPath, CustomPathMethods, Expr, GroupPathExtraData, IndexClause, IndexOptInfo, IndexPath, List,
+    Node, NodeTag, Oid, Path, Plan, PlannerInfo, RelOptInfo, RestrictInfo, SortGroupClause, TargetEntry,
+    UpperRelationKind, Var,
 };
 
-use super::{Item, MOST_COLUMNS, Output, Task, node};
-use crate::am::nodes::child;
+use super::{Aggregate, Item, MOST_COLUMNS, Output, Task};
+use crate::am::nodes::executor::Work;
+use crate::am::nodes::{OPERATORS_A_ROW, child, new_path, new_plan};
 use crate::am::{cost, handler};
 use crate::pg::per_backend::PerBackend;
-use crate::pg::{ffi, list, options};
+use crate::pg::{ffi, list};
 use crate::values::column;
 
 static METHODS: PerBackend<CustomPathMethods> = PerBackend::new(CustomPathMethods {
-    CustomName: node::NAME.as_ptr(),
+    CustomName: Aggregate::NAME.as_ptr(),
     PlanCustomPath: Some(plan),
     ReparameterizeCustomPathByChild: None,
 });
 
-/// What a row that is taken from the index by the page costs, in operators, where another one costs what the server
-/// says of a row.
-const OPERATORS_A_ROW: f64 = 0.1;
-/// What a group costs, likewise.
+/// What a group costs, in operators.
 const OPERATORS_A_GROUP: f64 = 4.0;
 
-/// The hook that was there before.
-static PREVIOUS: PerBackend<Cell<create_upper_paths_hook_type>> = PerBackend::new(Cell::new(None));
-
-/// Installs the hook.
-pub(super) fn register() {
-    // SAFETY: at library load, where hooks are installed.
-    unsafe {
-        PREVIOUS.set(pg_sys::create_upper_paths_hook);
-        pg_sys::create_upper_paths_hook = Some(add_paths);
-    }
-}
-
-/// Called by the planner when it has its own plans for a step above scans and joins.
-#[pg_guard]
-unsafe extern "C-unwind" fn add_paths(
+/// Adds paths for GROUP BY and aggregates, or for DISTINCT, of which the planner has nothing extra to say.
+///
+/// # Safety
+/// The planner's. May raise.
+pub unsafe fn add_paths(
     root: *mut PlannerInfo,
-    stage: UpperRelationKind::Type,
     input: *mut RelOptInfo,
     output: *mut RelOptInfo,
-    extra: *mut c_void,
+    extra: *const GroupPathExtraData,
 ) {
-    // SAFETY: called by the planner, with its own structures. No frame here owns a destructor.
+    // SAFETY: the planner's.
     unsafe {
-        if let Some(previous) = PREVIOUS.get() {
-            previous(root, stage, input, output, extra);
-        }
-        let extra = extra.cast::<GroupPathExtraData>();
-        let is_ours = matches!(stage, UpperRelationKind::UPPERREL_GROUP_AGG | UpperRelationKind::UPPERREL_DISTINCT);
-        // Other steps, such as UNION, may have no input.
-        if !is_ours || !options::custom_scans() || !is_table(root, input) {
+        if !is_table(root, input) {
             return;
         }
         let whole = match extra.as_ref() {
@@ -74,12 +52,13 @@ unsafe extern "C-unwind" fn add_paths(
                 continue;
             }
             let candidate = Candidate::of(index);
+            let Some(wanted) = whole.wanted(&candidate) else { continue };
             let (serial, parallel) = scans(root, input, index);
-            if let Some(path) = serial.and_then(|scan| whole.path(&candidate, scan)) {
+            if let Some(path) = serial.and_then(|scan| whole.path(scan, wanted)) {
                 ffi::add_path(output, path.cast());
             }
             if let (Some(scan), Some(part)) = (parallel, &part)
-                && let Some(path) = part.path(&candidate, scan)
+                && let Some(path) = part.wanted(&candidate).and_then(|wanted| part.path(scan, wanted))
             {
                 whole.gather(part.output, path, &*extra);
             }
@@ -124,6 +103,13 @@ struct Grouping {
     having: *mut List,
     /// Whether that is all, or is finished above.
     split: pg_sys::AggSplit::Type,
+}
+
+/// What is wanted of an index: rows grouped by columns, a bit for each, and a task, whose items are these expressions.
+struct Wanted {
+    columns: u32,
+    task: Task,
+    expressions: *mut List,
 }
 
 /// An index, as far as values of its columns may be asked for.
@@ -238,13 +224,23 @@ impl Grouping {
         }
     }
 
-    /// The node's path above a scan of an index, if the columns of that say all that is asked for.
-    unsafe fn path(&self, index: &Candidate, scan: *mut IndexPath) -> Option<*mut CustomPath> {
+    /// What is wanted of an index, if its columns say all that is asked for.
+    unsafe fn wanted(&self, index: &Candidate) -> Option<Wanted> {
+        let mut task = Task::new(self.is_grouped);
         // SAFETY: the planner's.
         unsafe {
             let columns = self.group_columns(index)?;
-            let mut task = Task::new(prefix(scan, columns)?, self.is_grouped);
-            let expressions = self.expressions(index, columns, &mut task)?;
+            let expressions = self.expressions(index, &mut task)?;
+            Some(Wanted { columns, task, expressions })
+        }
+    }
+
+    /// The node's path above a scan of the index, if rows come in groups of these columns.
+    unsafe fn path(&self, scan: *mut IndexPath, wanted: Wanted) -> Option<*mut CustomPath> {
+        let Wanted { columns, mut task, expressions } = wanted;
+        // SAFETY: the planner's.
+        unsafe {
+            task.depth = prefix(scan, columns, task.shown_columns())?;
             self.make(scan, task, expressions)
         }
     }
@@ -270,8 +266,8 @@ impl Grouping {
         }
     }
 
-    /// What the node has to give: the columns by which rows are grouped, and aggregates. `None` if there is another.
-    unsafe fn expressions(&self, index: &Candidate, columns: u32, task: &mut Task) -> Option<*mut List> {
+    /// What the node has to give, columns and aggregates of columns. `None` if there is something else.
+    unsafe fn expressions(&self, index: &Candidate, task: &mut Task) -> Option<*mut List> {
         let mut expressions: *mut List = core::ptr::null_mut();
         let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_INCLUDE_PLACEHOLDERS;
         // SAFETY: the planner's.
@@ -282,7 +278,7 @@ impl Grouping {
                         continue;
                     }
                     let item = index.item(self.input, expression, self.split)?;
-                    if item.output == Output::Group && columns & (1 << item.column) == 0 || !task.add(item) {
+                    if !task.add(item) {
                         return None;
                     }
                     expressions = ffi::lappend(expressions, expression.cast());
@@ -299,9 +295,8 @@ impl Grouping {
             let child = &(*scan).path;
             let rel = &*self.output;
             let other = list::members::<Path>(rel.pathlist).chain(list::members(rel.partial_pathlist)).next()?;
-            let path: *mut CustomPath = ffi::palloc0(size_of::<CustomPath>()).cast();
+            let path = new_path();
             let new = &mut (*path).path;
-            (new.type_, new.pathtype) = (NodeTag::T_CustomPath, NodeTag::T_CustomScan);
             (new.parent, new.pathtarget) = (self.output, self.target);
             new.parallel_safe = rel.consider_parallel && child.parallel_safe;
             new.parallel_workers = child.parallel_workers;
@@ -500,14 +495,14 @@ unsafe fn forwards(path: *mut IndexPath) -> *mut IndexPath {
     }
 }
 
-/// How many of the first columns rows have to be grouped by so that they are by these: no more than these, but for
-/// columns that have one value alone. `None` if there is no such number.
-unsafe fn prefix(scan: *mut IndexPath, columns: u32) -> Option<usize> {
-    let depth = (u32::BITS - columns.leading_zeros()) as usize;
+/// By how many of the first columns rows have to be grouped, so that they are by these, and all that are shown are among
+/// them: no more than these, but for columns that have one value alone. `None` if there is no such number.
+unsafe fn prefix(scan: *mut IndexPath, columns: u32, shown: u32) -> Option<usize> {
+    let depth = u32::BITS - (columns | shown).leading_zeros();
     // SAFETY: the planner's.
-    let fixed = unsafe { fixed_columns(&*scan) };
-    let all = if depth == 32 { u32::MAX } else { (1 << depth) - 1 };
-    ((columns | fixed) & all == all).then_some(depth)
+    let known = columns | unsafe { fixed_columns(&*scan) };
+    let all = u32::MAX.checked_shr(u32::BITS - depth).unwrap_or(0);
+    (known & all == all).then_some(depth as usize)
 }
 
 /// The columns that a scan's conditions say to be equal to something, a bit for each.
@@ -565,18 +560,13 @@ unsafe extern "C-unwind" fn plan(
         let mut private = list::members::<List>((*path).custom_private);
         let mut next = || private.next().unwrap_or(core::ptr::null_mut());
         let (task, expressions, having) = (next(), next(), next());
-        let scan: *mut CustomScan = ffi::palloc0(size_of::<CustomScan>()).cast();
-        (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
-        (*scan).scan.plan.targetlist = targets;
+        let scan = new_plan::<Aggregate>(path, targets, plans);
         (*scan).scan.plan.qual = having;
-        (*scan).flags = (*path).flags;
-        (*scan).custom_plans = plans;
         (*scan).custom_private = task;
         for (at, expression) in list::members::<Expr>(expressions).enumerate() {
             let entry = ffi::makeTargetEntry(expression, at as i16 + 1, core::ptr::null_mut(), false);
             (*scan).custom_scan_tlist = ffi::lappend((*scan).custom_scan_tlist, entry.cast());
         }
-        (*scan).methods = &*node::SCAN;
         scan.cast()
     }
 }
