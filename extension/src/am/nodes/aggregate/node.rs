@@ -36,6 +36,8 @@ enum Stage {
     Fresh,
     /// A page is there, of which rows may be left.
     InPage,
+    /// A group has been left before its end, and nothing behind it is read.
+    Behind,
     /// No row is left.
     Over,
     /// The only row of a node that does not group has been given, too.
@@ -122,12 +124,13 @@ impl Aggregate {
                 match self.stage {
                     Stage::InPage => match pages::visit(self.below.child.scan(), &mut self.groups) {
                         Progress::GroupEnds => return true,
-                        Progress::PageEnds => {
-                            self.jump();
-                            self.read_page();
+                        Progress::PageEnds if self.jump() => {
+                            self.stage = Stage::Behind;
+                            return true;
                         }
+                        Progress::PageEnds => self.read_page(),
                     },
-                    Stage::Fresh => self.read_page(),
+                    Stage::Fresh | Stage::Behind => self.read_page(),
                     Stage::Over | Stage::Done => break,
                 }
             }
@@ -154,9 +157,9 @@ impl Aggregate {
         }
     }
 
-    /// Leaves out the middle of the group, if the plan says so and its first rows have said what they can.
-    unsafe fn jump(&mut self) {
-        let Some((group, true)) = self.groups.open_group().filter(|_| self.task.jumps) else { return };
+    /// Leaves the group, if the plan says so and its first rows have said what they can, after a look at its last ones.
+    unsafe fn jump(&mut self) -> bool {
+        let Some((group, true)) = self.groups.open_group().filter(|_| self.task.jumps) else { return false };
         let (depth, wants_last) = (self.task.depth, self.groups.asks());
         let mut last = LastRows(&mut self.groups);
         let last = wants_last.then_some(&mut last);
@@ -167,6 +170,7 @@ impl Aggregate {
                 ((), 0)
             });
         }
+        true
     }
 
     /// Reads the next page, if there is one.
