@@ -5,7 +5,7 @@
 //! bit before its entry can be in a leaf, so of an entry that is there the map is not behind; and VACUUM, which would
 //! set the bit of a block whose dead rows it has removed, cannot remove their entries from a leaf that is pinned.
 
-use fpbtree_engine::format::{Lane, LaneKind};
+use fpbtree_engine::format::{Error, Lane, LaneKind};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::scan::{Direction, Matches, Rows};
 use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
@@ -280,6 +280,15 @@ pub unsafe fn skip(
     let direction = super::way(direction);
     // SAFETY: the scan is ours.
     unsafe { super::with_state!(scan, state => state.skip(&mut *scan, direction, rows, visibility)) }
+}
+
+/// Raises an error about the page that was read last: it is damaged.
+///
+/// # Safety
+/// A scan of ours, of which a page was read last; nothing is locked.
+pub unsafe fn fail(scan: IndexScanDesc, what: &'static str) -> ! {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.store.fail(Error::Corrupt { block: state.block, what })) }
 }
 
 /// Shows the rows of the page that was read last.

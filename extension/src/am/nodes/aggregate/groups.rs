@@ -23,8 +23,9 @@ pub(super) struct Groups {
     count: usize,
     /// Where in the page the next row is.
     at: usize,
-    /// What the group's rows have in common, once there is one.
+    /// What the group's rows have in common, once there is one, and what those of the one before had.
     group: Option<(u128, bool)>,
+    before: Option<(u128, bool)>,
     /// The group's values.
     images: [Option<u128>; MOST_COLUMNS],
     rows: u64,
@@ -37,6 +38,8 @@ pub(super) enum Progress {
     PageEnds,
     /// The group is.
     GroupEnds,
+    /// Groups do not ascend, which rows of a sound index do.
+    OutOfOrder,
 }
 
 impl Groups {
@@ -48,6 +51,7 @@ impl Groups {
             count: 0,
             at: 0,
             group: None,
+            before: None,
             images: [None; MOST_COLUMNS],
             rows: 0,
         };
@@ -73,9 +77,14 @@ impl Groups {
         column.asked.ends |= asked.ends;
     }
 
+    /// Goes back to the beginning.
+    pub fn restart(&mut self) {
+        (self.group, self.before) = (None, None);
+    }
+
     /// Begins with the next group.
     pub fn begin_group(&mut self) {
-        (self.group, self.rows) = (None, 0);
+        (self.before, self.rows) = (self.group.take().or(self.before), 0);
         self.columns[..self.count].iter_mut().for_each(|column| column.summary = Summary::default());
     }
 
@@ -132,6 +141,10 @@ impl Visitor for &mut Groups {
                 return Progress::GroupEnds;
             }
             if self.group.is_none() {
+                // A scan that jumps would go round for ever.
+                if self.before.is_some_and(|before| before >= group) {
+                    return Progress::OutOfOrder;
+                }
                 self.group = Some(group);
                 for (column, image) in self.images.iter_mut().enumerate().take(depth) {
                     *image = rows.image(from, shape, column);

@@ -89,6 +89,7 @@ impl Work for Aggregate {
 
     fn restart(&mut self) {
         self.stage = Stage::Fresh;
+        self.groups.restart();
     }
 
     /// Says by which columns rows are grouped, and whether the middle of groups is left out.
@@ -124,6 +125,7 @@ impl Aggregate {
                 match self.stage {
                     Stage::InPage => match pages::visit(self.below.child.scan(), &mut self.groups) {
                         Progress::GroupEnds => return true,
+                        Progress::OutOfOrder => pages::fail(self.below.child.scan(), "groups are out of order"),
                         Progress::PageEnds if self.jump() => {
                             self.stage = Stage::Behind;
                             return true;
