@@ -304,6 +304,42 @@ fn slow_scans_see_leaves_used_again() {
     }
 }
 
+/// A scan that skips goes on behind the place, either way, however often that is in the leaf it has just read.
+#[test]
+fn scans_skip_what_is_on_this_side_of_a_place() {
+    const ENTRIES: u64 = 4_000;
+    let meta = exact(one_column::<u64>(), small::<u64>());
+    let pages = load::<u64>(&meta, 90, (0..ENTRIES).map(|at| key((2 * at).into(), at)));
+    let bed = Bed::<u64>::with(meta, |_| MemoryStore::new(&pages, pages.len() + 10));
+    let mut random = StdRng::seed_from_u64(7);
+    for (longest, direction) in [1, 3, 40, 3_000]
+        .into_iter()
+        .flat_map(|longest| [Direction::Forward, Direction::Backward].map(|way| (longest, way)))
+    {
+        let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
+        let (mut place, mut reads) = (if direction == Direction::Forward { 0 } else { 2 * ENTRIES }, 0);
+        while let Some(pin) = cursor.read_page(bed.tree(), &Everything, false, &mut matches).expect("a sound page") {
+            pin.unpin(&bed.store);
+            reads += 1;
+            let (first, step) = (matches.lane(0), random.random_range(1..=longest));
+            // Forward the key at the place is not skipped, backward it is.
+            if direction == Direction::Forward {
+                assert_eq!(first, place.next_multiple_of(2));
+                place = first + step;
+            } else {
+                assert_eq!(first, (place - 1) / 2 * 2);
+                place = first.saturating_sub(step - 1);
+            }
+            if cursor.is_done() {
+                break;
+            }
+            cursor.skip_to(&Key::new(place, Tid::MIN));
+        }
+        assert!(longest > 100 || reads > ENTRIES / 40, "{direction:?} by {longest}: {reads} reads");
+        assert!(cursor.is_done(), "{direction:?} by {longest}");
+    }
+}
+
 #[test]
 fn scans_turn_between_pages() {
     for seed in 100..140 {

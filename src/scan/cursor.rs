@@ -216,8 +216,9 @@ impl<K: Scannable> Cursor<K> {
         self.done && self.reads == 1
     }
 
-    /// Leaves out all matches on this side of a place, which is ahead. It may be in the leaf that was read last, which is
-    /// no sign of going round then.
+    /// Leaves out all matches on this side of a place, which is ahead of those that are of use. It may be in the leaf that
+    /// was read last: then that is no sign of going round, and what is there behind the place comes again, unless the scan
+    /// is over.
     pub fn skip_to(&mut self, place: &K::OwnedKey) {
         K::copy(&mut self.bound, place);
         self.link = NO_BLOCK;
