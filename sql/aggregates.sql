@@ -25,12 +25,12 @@ BEGIN
   RETURN answer;
 END $$;
 -- Whether the node is used, and whether it gives what a sequential scan does.
-CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION same(query text, name text DEFAULT 'FpbtreeAggregate') RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   node boolean;
   answers text[];
 BEGIN
-  SELECT bool_or(line ~ 'FpbtreeAggregate') INTO node FROM plan(query, 'off') line;
+  SELECT bool_or(line ~ name) INTO node FROM plan(query, 'off') line;
   answers := ARRAY[answer(query, 'on'), answer(query, 'off')];
   RETURN CASE WHEN node THEN 'node' ELSE 'no node' END || CASE WHEN answers[1] = answers[2] THEN ', same' ELSE ', ' || answers::text END;
 END $$;
@@ -232,15 +232,6 @@ EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE a > 5;
 RESET fpbtree.custom_scans;
 
 -- OFFSET counts the rows of pages together, either way.
-CREATE FUNCTION offsets(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  node boolean;
-  answers text[];
-BEGIN
-  SELECT bool_or(line ~ 'FpbtreeOffset') INTO node FROM plan(query, 'off') line;
-  answers := ARRAY[answer(query, 'on'), answer(query, 'off')];
-  RETURN CASE WHEN node THEN 'node' ELSE 'no node' END || CASE WHEN answers[1] = answers[2] THEN ', same' ELSE ', ' || answers::text END;
-END $$;
 CREATE TABLE pages (query text);
 INSERT INTO pages VALUES
   ('SELECT k FROM t ORDER BY k OFFSET 5000 LIMIT 10'),
@@ -261,13 +252,13 @@ INSERT INTO pages VALUES
   ('SELECT k FROM t WHERE a % 2 = 0 ORDER BY k OFFSET 500 LIMIT 10'),
   ('SELECT k FROM t ORDER BY k LIMIT 10'),
   ('SELECT k, generate_series(1, 2) FROM t ORDER BY k OFFSET 3001 LIMIT 10');
-SELECT offsets(query), query FROM pages;
+SELECT same(query, 'FpbtreeOffset'), query FROM pages;
 DELETE FROM t WHERE k % 13 = 5;
 UPDATE t SET x = x || '+' WHERE k % 19 = 4;
-SELECT offsets(query), count(*) FROM pages GROUP BY 1 ORDER BY 1;
+SELECT same(query, 'FpbtreeOffset'), count(*) FROM pages GROUP BY 1 ORDER BY 1;
 BEGIN;
 DELETE FROM t WHERE k BETWEEN 500 AND 2000;
-SELECT offsets(query), count(*) FROM pages GROUP BY 1 ORDER BY 1;
+SELECT same(query, 'FpbtreeOffset'), count(*) FROM pages GROUP BY 1 ORDER BY 1;
 ROLLBACK;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT k, a + 1 AS b FROM t ORDER BY k OFFSET 5000 LIMIT 10;
 PREPARE o(bigint) AS SELECT k FROM t ORDER BY k OFFSET $1 LIMIT 2;

@@ -41,7 +41,7 @@ unsafe fn read(heap: Relation, number: u32, (kept, buffer): &mut (u32, Buffer)) 
     unsafe { relation::is_all_visible(heap, number * BLOCKS_A_PAGE, buffer) };
 }
 
-/// Pages of a table's visibility map, pinned. All-zero bytes are none.
+/// Pages of a table's visibility map, pinned.
 pub struct VisibilityMap {
     /// The page that is kept in each place, and its pin.
     pages: [(u32, Buffer); MOST_PAGES],

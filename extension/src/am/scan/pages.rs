@@ -30,7 +30,11 @@ pub trait Visitor {
     fn count(self, rows: usize) -> Self::Out;
 }
 
-/// How rows are looked up that the visibility map does not tell about. All-zero bytes are a beginning, less the slot.
+/// Blocks that the visibility map is asked about at once for each row of a leaf, at most. Looking at so many takes no longer
+/// than asking about the row; in a large table the rows of a leaf may be anywhere.
+const BLOCKS_A_ROW: usize = 256;
+
+/// How it is found out which rows the snapshot sees.
 pub struct Visibility {
     pub map: VisibilityMap,
     /// For rows of the table.
@@ -42,7 +46,7 @@ pub struct Visibility {
 impl<K: Searched> ScanState<K> {
     /// Reads the next page of matches, the first one of the scan to begin with, and keeps those whose rows the snapshot
     /// sees. Says whether there was a page; maybe no match of it is kept. Nothing is locked then; the page is pinned.
-    pub(super) unsafe fn read_visible(
+    unsafe fn read_visible(
         &mut self,
         scan: &mut IndexScanDescData,
         is_first: bool,
@@ -80,7 +84,9 @@ impl<K: Searched> ScanState<K> {
             let wants_tuples = core::mem::replace(&mut scan.xs_want_itup, true);
             while rows > 0 && self.read_page(scan) {
                 errors::check_for_interrupts();
-                rows -= self.pass(scan, rows, visibility);
+                let passed = self.pass(scan, rows, visibility);
+                relation::count_index_tuples(scan.indexRelation, passed as usize);
+                rows -= passed;
             }
             scan.xs_want_itup = wants_tuples;
             rows
@@ -174,7 +180,8 @@ impl<K: Searched> ScanState<K> {
             if last >= self.heap_blocks {
                 self.check_heap_block(scan, last);
             }
-            !is_serializable() && visibility.map.are_all_visible(scan.heapRelation, first, last)
+            let are_near = (last - first) as usize <= BLOCKS_A_ROW * self.matches.len();
+            are_near && !is_serializable() && visibility.map.are_all_visible(scan.heapRelation, first, last)
         }
     }
 
