@@ -1,5 +1,6 @@
 //! Many threads on one tree: writers, readers both ways, and one VACUUM after another.
 
+#[path = "engine/common/mod.rs"]
 mod common;
 
 use common::*;

@@ -3,9 +3,9 @@
 
 #![no_main]
 
-#[path = "../../tests/common/mod.rs"]
+#[path = "../../tests/engine/common/mod.rs"]
 mod common;
-#[path = "../../tests/common/operations.rs"]
+#[path = "../../tests/engine/common/operations.rs"]
 mod operations;
 
 use libfuzzer_sys::fuzz_target;

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-#[path = "../../tests/common/mod.rs"]
+#[path = "../../tests/engine/common/mod.rs"]
 mod common;
 
 use common::bytes::{Taste, normal as normal_bytes};

@@ -1,10 +1,8 @@
 //! Damage at every kind of byte of every kind of page, and whole pages that are others: reads, insertions and VACUUM
 //! answer rightly or refuse. What they cannot tell is counted by the part of the page that was hit.
 
-mod common;
-
-use common::bytes::{BytesBed, Row, SMALL_KEY, Taste, small as small_bytes};
-use common::*;
+use crate::common::bytes::{BytesBed, Row, SMALL_KEY, Taste, small as small_bytes};
+use crate::common::*;
 use fpbtree_engine::format::{
     Block, Error, Geometry, Key, Lane, META_LEVEL, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid,
 };
@@ -344,7 +342,7 @@ fn exact_tree<L: Lane>(name: &'static str, geometry: Geometry, rows: u64, each: 
 fn bytes_tree(name: &'static str, taste: Taste, is_small: bool, count: u64) -> Sound<Taste> {
     let mut random = StdRng::seed_from_u64(4);
     let carries = taste.shape.has_payload();
-    let geometry = if is_small { small_bytes(carries) } else { common::bytes::normal(carries) };
+    let geometry = if is_small { small_bytes(carries) } else { crate::common::bytes::normal(carries) };
     let rows: Vec<Row> = (0..count).map(|number| taste.random_row(&mut random, number)).collect();
     let mut bed = BytesBed::loaded(taste, geometry, 80, rows, 300);
     let mut age = |bed: &mut BytesBed, from: u64| {

@@ -1,8 +1,6 @@
 //! The hot-key cache: what it says of a key is what is there, whoever changes it meanwhile; and who gets in.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fpbtree_engine::cache::hot_keys::{self, Admission, HotKey, HotKeys, Lookup};
 use fpbtree_engine::cache::word::Word;
 use fpbtree_engine::format::Tid;

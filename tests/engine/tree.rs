@@ -1,8 +1,6 @@
 //! The tree against a sorted set.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fpbtree_engine::format::{Geometry, Key, Lane};
 use fpbtree_engine::scan::{Direction, Selection, kill};
 use fpbtree_engine::store::PageStore;

@@ -1,8 +1,6 @@
 //! Crashes: a recorded history, cut off at every log position, with any mix of written and lost pages.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, Tid};
 use fpbtree_engine::page::Page;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};

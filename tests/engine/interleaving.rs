@@ -1,10 +1,8 @@
 //! Whatever may happen between two locks, does: each time an operation holds no lock and reaches for a page, others run
 //! from beginning to end before it goes on. One thread and a seed, so that what fails fails again.
 
-mod common;
-
-use common::bytes::{SMALL_KEY, TINY_KEY, Taste};
-use common::*;
+use crate::common::bytes::{SMALL_KEY, TINY_KEY, Taste};
+use crate::common::*;
 use fpbtree_engine::cache::descents::Marks;
 use fpbtree_engine::format::{Block, Geometry, Mark, PageBytes, Result, Tid};
 use fpbtree_engine::keys::bytes::MOST_KEY;

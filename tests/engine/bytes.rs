@@ -1,9 +1,7 @@
 //! Keys that are byte strings: trees against a sorted map of rows, scans against a filter of it.
 
-mod common;
-
-use common::bytes::*;
-use common::{KeyMaker, check_leaves, load_rows};
+use crate::common::bytes::*;
+use crate::common::{KeyMaker, check_leaves, load_rows};
 use fpbtree_engine::format::{PAGE_SIZE, Position, Tid};
 use fpbtree_engine::keys::bytes::{BytesOrder, CompareValues, MOST_KEY};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};

@@ -1,12 +1,10 @@
 //! Bulk load: every size around the places where pages and levels begin.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::bytes::{self, BytesBed, Row, Taste, Value};
-use common::nodes::{Form, Item};
-use common::*;
+use crate::common::bytes::{self, BytesBed, Row, Taste, Value};
+use crate::common::nodes::{Form, Item};
+use crate::common::*;
 use fpbtree_engine::format::{
     Block, Geometry, Key, Lane, LaneKind, MAX_NODE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid, is_link,
 };

@@ -1,10 +1,8 @@
 //! One page against a sorted list: every way to put entries in and take them out, as changes that are logged and read
 //! back.
 
-mod common;
-
-use common::bytes::{Row, SMALL_KEY, Taste};
-use common::{bytes, *};
+use crate::common::bytes::{Row, SMALL_KEY, Taste};
+use crate::common::{bytes, *};
 use fpbtree_engine::format::{
     Block, Geometry, Key, Lane, LaneKind, MAX_PAGE_NODES, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid,
 };

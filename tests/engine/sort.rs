@@ -1,10 +1,8 @@
 //! Sorting the entries of builds: within any memory, alone or with runs that others left, as a whole or in parts, and
 //! what is left if a call fails.
 
-mod common;
-
-use common::KeyMaker;
-use common::bytes::{Columns, Row, SMALL_KEY, Taste, Value};
+use crate::common::KeyMaker;
+use crate::common::bytes::{Columns, Row, SMALL_KEY, Taste, Value};
 use fpbtree_engine::format::{NO_BLOCK, Tid};
 use fpbtree_engine::keys::bytes::{BytesOrder, CompareValues, MOST_KEY};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};

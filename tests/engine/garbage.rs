@@ -1,8 +1,6 @@
 //! Damaged pages: whatever bytes are on one, nothing panics, loops for ever or reads outside it (I3).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fpbtree_engine::format::{Block, Key, Lane, PAGE_SIZE, PageBytes};
 use fpbtree_engine::log::{BlockEdits, Change, Decoded, Edit, Ranges, RecordKind};
 use fpbtree_engine::page::{Arrangement, Entry, Links, Meta, Page, PageSplits};

@@ -1,9 +1,7 @@
 //! Removal of dead entries to make room: what goes was dead, what lives is there, pages that versions of rows fill are
 //! not split, and a crash changes nothing of that.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fpbtree_engine::format::{Key, Lane, NO_BLOCK, Tid};
 use fpbtree_engine::page::Entry;
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection, kill};

@@ -1,9 +1,7 @@
 //! Scans against a plain filter: every kind of condition on every kind of index, both ways and turning, while the tree
 //! stays as it is and while it changes between one page and the next.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fpbtree_engine::format::{Key, Lane, LaneKind, Tid};
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
 use fpbtree_engine::scan::{Cursor, Direction, Everything, JumpPointers, Matches, Selection};

@@ -1,12 +1,12 @@
 //! Indexes in memory beside sorted sets of the rows that they should hold.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each program uses its part")]
 
 pub mod bytes;
 mod lanes;
 pub mod nodes;
 
-#[allow(unused_imports, reason = "each test file uses its part")]
+#[allow(unused_imports, reason = "each program uses its part")]
 pub use lanes::*;
 
 use fpbtree_engine::format::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, Result, Tid};

@@ -1,9 +1,7 @@
 //! Trees of byte-string keys under crashes, damage and many threads.
 
-mod common;
-
-use common::bytes::*;
-use common::memory_to_ask;
+use crate::common::bytes::*;
+use crate::common::memory_to_ask;
 use fpbtree_engine::format::{Block, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid};
 use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
 use fpbtree_engine::log::{Cell, Change, Decoded, Edit, Ranges};

@@ -1,11 +1,10 @@
 //! Programs of operations from seeds, on an index of every key space (`fuzz/fuzz_targets/operations.rs` has them from a
 //! fuzzer). What fails is made as short as it can be.
 
-mod common;
 #[path = "common/operations.rs"]
-mod operations;
+mod program;
 
-use operations::{Program, Space, Tally};
+use program::{Program, Space, Tally};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::any::Any;

@@ -1,9 +1,7 @@
 //! Queues: keys come at one end and go at the other, and the tree stays as small as what it holds.
 
-mod common;
-
-use common::bytes::{self, BytesBed, TINY_KEY, Taste, Value};
-use common::*;
+use crate::common::bytes::{self, BytesBed, TINY_KEY, Taste, Value};
+use crate::common::*;
 use fpbtree_engine::format::{Block, Geometry, Key, Lane, Tid, is_link};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape};
 use fpbtree_engine::log::{Change, Edit};

@@ -1,8 +1,6 @@
 //! Threads that insert the same keys into a unique tree: each key goes in once, whatever splits meanwhile.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fpbtree_engine::format::{Geometry, Key, Lane, NO_BLOCK, Tid};
 use fpbtree_engine::page::Entry;
 use fpbtree_engine::store::memory::MemoryStore;
