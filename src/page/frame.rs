@@ -663,6 +663,19 @@ pub(super) fn each_of<const WIDTH: usize, T>(stored: &[u8], out: &mut [T], make:
     }
 }
 
+/// Whether no number of so many bytes is less than the one before it.
+#[inline(always)]
+pub(super) fn ascend<const WIDTH: usize>(stored: &[u8]) -> bool {
+    let number = |bytes: &[u8; WIDTH]| {
+        let mut word = [0; 8];
+        word[..WIDTH].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let (words, _) = stored.as_chunks::<WIDTH>();
+    let pairs = words.iter().zip(words.get(1..).unwrap_or_default());
+    pairs.fold(true, |ascend, (before, word)| ascend & (number(before) <= number(word)))
+}
+
 /// Stores a number of so many bytes, 8 at most, of each item.
 #[inline(always)]
 fn store_all<T>(bytes: &mut [u8], width: usize, items: &[T], make: impl Fn(&T) -> u64) {

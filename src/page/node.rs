@@ -204,6 +204,43 @@ impl<'a, K: KeySpace> Node<'a, K> {
         }
     }
 
+    /// Whether no lane in so many slots, from one on, is less than the one before. Differences say it, so no lane is made.
+    #[inline(always)]
+    pub fn is_ascending(&self, from: usize, count: usize) -> bool {
+        let ascends = |_: Simd, (node, from, count): (&Self, usize, usize)| node.ascends(from, count);
+        let args = (self, from, count);
+        if count < FEW { ascends(Simd::chosen(), args) } else { Simd::run(ascends, args) }
+    }
+
+    #[inline(always)]
+    fn ascends(&self, from: usize, count: usize) -> bool {
+        let front = self.frame.widths.front();
+        let at = self.frame.fronts() + from * front;
+        let stored = self.page.bytes.get(at..at + count * front).unwrap_or_default();
+        let ascends = match self.frame.widths.lane {
+            0 => true,
+            _ if self.frame.is_grouped => return self.do_heads_ascend(from, count),
+            1 => frame::ascend::<1>(stored),
+            2 => frame::ascend::<2>(stored),
+            4 => frame::ascend::<4>(stored),
+            8 => frame::ascend::<8>(stored),
+            _ => return self.do_heads_ascend(from, count),
+        };
+        // Differences that are too large go round.
+        ascends & (count == 0 || self.lane_of(from) <= self.lane_of(from + count - 1))
+    }
+
+    #[inline(always)]
+    fn do_heads_ascend(&self, from: usize, count: usize) -> bool {
+        let (mut ascend, mut before) = (true, K::Lane::MIN);
+        self.for_each_head(from..from + count, |head, _| {
+            let lane = self.lane_of(head);
+            ascend &= before <= lane;
+            before = lane;
+        });
+        ascend
+    }
+
     /// Whether a leaf's node ends where the in-page root says: no row's TID is zero, and what is not in use is.
     #[inline]
     pub(crate) fn is_ended(&self) -> bool {

@@ -206,19 +206,20 @@ impl<L: Lane> Matches<L> {
         self.count = rows.len().min(MAX_PAGE_ENTRIES);
         self.tids[..self.count].copy_from_slice(&rows[..self.count]);
         self.flags_at[..self.count].fill(NOWHERE);
-        self.keys.0[..self.count].fill(lane);
+        self.keys.wanted = true;
+        self.keys.lanes[..self.count].fill(lane);
     }
 
     /// The matches as rows of lanes.
     #[inline]
     pub fn rows(&self) -> Rows<'_, L> {
-        Rows { lanes: &self.keys.0[..self.count], tids: self.tids() }
+        Rows { lanes: &self.keys.lanes[..self.count], tids: self.tids() }
     }
 
     /// The lane of a match.
     #[inline]
     pub fn lane(&self, index: usize) -> L {
-        self.keys.0[index]
+        self.keys.lanes[index]
     }
 
     /// A match's entry.
@@ -244,9 +245,12 @@ impl<K: Scannable> Default for Matches<K> {
     }
 }
 
-/// The lanes of a page's matches.
+/// The lanes of a page's matches, if they are wanted.
 #[derive(Clone, Copy)]
-pub struct LaneBatch<L>([L; MAX_PAGE_ENTRIES]);
+pub struct LaneBatch<L> {
+    wanted: bool,
+    lanes: [L; MAX_PAGE_ENTRIES],
+}
 
 impl<L: Lane> Scannable for L {
     type KeyBatch = LaneBatch<L>;
@@ -254,35 +258,46 @@ impl<L: Lane> Scannable for L {
 
 impl<L: Lane> KeyBatch<L> for LaneBatch<L> {
     fn none() -> Self {
-        LaneBatch([L::MIN; MAX_PAGE_ENTRIES])
+        LaneBatch { wanted: false, lanes: [L::MIN; MAX_PAGE_ENTRIES] }
     }
 
-    unsafe fn init(_memory: *mut Self) {}
+    unsafe fn init(memory: *mut Self) {
+        // SAFETY: the rest are integers.
+        unsafe { (&raw mut (*memory).wanted).write(false) }
+    }
 
     #[inline(always)]
-    fn begin(&mut self, _page: &Page<'_, L>, _wanted: bool) {}
+    fn begin(&mut self, _page: &Page<'_, L>, wanted: bool) {
+        self.wanted = wanted;
+    }
 
     #[inline(always)]
     fn expect_many(&mut self, _page: &Page<'_, L>) {}
 
     #[inline(always)]
     fn set(&mut self, at: usize, node: &Node<'_, L>, from: usize, count: usize) -> bool {
-        let lanes = &mut self.0[at..at + count];
+        if !self.wanted {
+            return node.is_ascending(from, count);
+        }
+        let lanes = &mut self.lanes[at..at + count];
         node.read_lanes(from, lanes);
         // Without an end before the last, so that vectors do it.
         lanes.iter().zip(lanes.get(1..).unwrap_or_default()).fold(true, |sound, (a, b)| sound & (a <= b))
     }
 
     fn copy_within(&mut self, from: usize, to: usize) {
-        self.0[to] = self.0[from];
+        self.lanes[to] = self.lanes[from];
     }
 
     fn reverse(&mut self, from: usize, to: usize) {
-        self.0[from..to].reverse();
+        self.lanes[from..to].reverse();
     }
 
     fn copy_from(&mut self, other: &Self, count: usize) {
-        self.0[..count].copy_from_slice(&other.0[..count]);
+        self.wanted = other.wanted;
+        if other.wanted {
+            self.lanes[..count].copy_from_slice(&other.lanes[..count]);
+        }
     }
 }
 
@@ -328,13 +343,7 @@ impl KeyBatch<Bytes> for BytesBatch {
         if self.wanted {
             return self.copies.set_all(at, node, from, count);
         }
-        let (mut sound, mut before) = (true, 0);
-        node.for_each_head(from..from + count, |head, _| {
-            let lane = node.lane_of(head);
-            sound &= lane >= before;
-            before = lane;
-        });
-        sound
+        node.is_ascending(from, count)
     }
 
     fn copy_within(&mut self, from: usize, to: usize) {

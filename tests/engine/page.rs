@@ -389,6 +389,24 @@ impl<L: Lane> Sheet<'_, L> {
             self.model.iter().map(|(key, child)| (*key, if level == 0 { 0 } else { *child }, dead.contains(key)));
         assert!(found.eq(model));
     }
+
+    /// Nodes are told to ascend as they are, and none with wrong bytes whose lanes do not.
+    fn check_order(&self, random: &mut StdRng) {
+        let mut bytes = self.bytes;
+        for damages in 0..50 {
+            let Ok(page) = Page::<L>::open(&bytes, self.geometry, BLOCK) else { break };
+            for node in (0..page.nodes()).map(|node| page.node(node)).filter(|node| !node.is_empty()) {
+                let from = random.random_range(0..node.len());
+                let count = random.random_range(0..=node.len() - from);
+                let mut lanes = vec![L::MIN; count];
+                node.read_lanes(from, &mut lanes);
+                let ascends = node.is_ascending(from, count);
+                assert!(ascends || damages > 0);
+                assert!(!ascends || lanes.is_sorted());
+            }
+            bytes[random.random_range(PAGE_SIZE / 16..PAGE_SIZE)] = random.random();
+        }
+    }
 }
 
 fn has_no_empty_node<L: Lane>(page: &Page<'_, L>) -> bool {
@@ -434,6 +452,7 @@ fn random_pages<L: Lane>() {
             }
         }
         sheet.check_flags(&dead);
+        sheet.check_order(&mut random);
     }
     let [insert, split, _, others @ ..] = kinds(&plans);
     assert!([insert, split].iter().chain(&others).all(|&count| count > 0), "{:?}", kinds(&plans));

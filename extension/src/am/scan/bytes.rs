@@ -95,7 +95,7 @@ impl Searched for Bytes {
         conditions.keep_to_room();
     }
 
-    unsafe fn want_tuples(conditions: &mut BytesConditions, wanted: bool) {
+    unsafe fn want_keys(conditions: &mut BytesConditions, wanted: bool) {
         conditions.selection.set_wants_keys(wanted);
         if wanted {
             // SAFETY: no frame here owns a destructor.

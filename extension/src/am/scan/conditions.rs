@@ -38,11 +38,11 @@ pub(super) trait Searched: Keyed {
     /// The server's keys for this index. May raise.
     unsafe fn select(conditions: &mut Self::Conditions, rel: Relation, keys: &[ScanKeyData]);
 
-    /// Says whether index tuples will be asked for.
+    /// Says whether keys will be asked for: index tuples, or rows that are shown.
     ///
     /// # Safety
     /// May raise when out of memory.
-    unsafe fn want_tuples(conditions: &mut Self::Conditions, wanted: bool);
+    unsafe fn want_keys(conditions: &mut Self::Conditions, wanted: bool);
 
     /// Whether the executor has to look at a match's conditions again.
     fn rechecks(conditions: &Self::Conditions) -> bool;

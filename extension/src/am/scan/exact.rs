@@ -25,6 +25,7 @@ pub struct ExactConditions {
     selection: Selection<'static>,
     /// Whether some condition says more than the selection.
     rechecks: bool,
+    wants_keys: bool,
     /// Memory for arrays and lists looked for, emptied at each rescan.
     keys: pg_sys::MemoryContext,
     plain: Option<Plain>,
@@ -46,7 +47,7 @@ impl<L: Lane> Wanted<L> for ExactConditions {
     }
 
     fn wants_keys(&self) -> bool {
-        true
+        self.wants_keys
     }
 }
 
@@ -70,7 +71,7 @@ macro_rules! searched {
             ) {
                 let (selection, plain, tuple) = (Selection::new(shape), None, Tuple::new(context));
                 // SAFETY: `conditions` is not written yet.
-                unsafe { conditions.write(ExactConditions { shape, selection, rechecks: false, keys, plain, tuple }) };
+                unsafe { conditions.write(ExactConditions { shape, selection, rechecks: false, wants_keys: false, keys, plain, tuple }) };
             }
 
             unsafe fn select(conditions: &mut ExactConditions, rel: Relation, keys: &[ScanKeyData]) {
@@ -85,7 +86,8 @@ macro_rules! searched {
                 }
             }
 
-            unsafe fn want_tuples(conditions: &mut ExactConditions, wanted: bool) {
+            unsafe fn want_keys(conditions: &mut ExactConditions, wanted: bool) {
+                conditions.wants_keys = wanted;
                 if wanted && conditions.plain.is_none() {
                     conditions.plain = Plain::of(conditions.shape);
                     // SAFETY: no frame here owns a destructor.
@@ -139,7 +141,7 @@ macro_rules! searched {
             }
 
             fn visit<V: Visitor>(conditions: &ExactConditions, matches: &Matches<$lane>, visitor: V) -> V::Out {
-                visitor.rows(conditions.shape, matches.rows())
+                if conditions.wants_keys { visitor.rows(conditions.shape, matches.rows()) } else { visitor.count(matches.len()) }
             }
 
             unsafe fn end(conditions: &mut ExactConditions) {

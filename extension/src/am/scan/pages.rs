@@ -26,7 +26,7 @@ pub trait Visitor {
     /// Rows of exact lanes.
     fn rows<L: Lane>(self, shape: &KeyShape, rows: Rows<'_, L>) -> Self::Out;
 
-    /// So many rows of byte strings.
+    /// So many rows, of whose keys nothing is known.
     fn count(self, rows: usize) -> Self::Out;
 }
 
@@ -50,14 +50,15 @@ impl<K: Searched> ScanState<K> {
         &mut self,
         scan: &mut IndexScanDescData,
         is_first: bool,
+        wants_keys: bool,
         visibility: &mut Visibility,
     ) -> bool {
         // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked. No frame here owns a destructor.
         unsafe {
             if is_first {
                 self.start(scan, Direction::Forward);
-                // The pin is kept as if tuples were wanted, but of byte strings nothing is.
-                K::want_tuples(&mut self.conditions, false);
+                // The pin is kept as if tuples were wanted.
+                K::want_keys(&mut self.conditions, wants_keys);
             }
             if !self.read_page(scan) {
                 return false;
@@ -238,13 +239,14 @@ pub unsafe fn rechecks(scan: IndexScanDesc) -> bool {
     unsafe { super::with_state!(scan, state => K::rechecks(&state.conditions)) }
 }
 
-/// Reads the next page of rows, the first one of the scan to begin with; `false` at the end of the scan.
+/// Reads the next page of rows, the first one of the scan to begin with; `false` at the end of the scan. Unless it is said
+/// then that keys are wanted, they can only be counted.
 ///
 /// # Safety
 /// A scan of ours that `amrescan` prepared, for tuples; nothing is locked. May raise.
-pub unsafe fn read(scan: IndexScanDesc, is_first: bool, visibility: &mut Visibility) -> bool {
+pub unsafe fn read(scan: IndexScanDesc, is_first: bool, wants_keys: bool, visibility: &mut Visibility) -> bool {
     // SAFETY: the scan is ours.
-    unsafe { super::with_state!(scan, state => state.read_visible(&mut *scan, is_first, visibility)) }
+    unsafe { super::with_state!(scan, state => state.read_visible(&mut *scan, is_first, wants_keys, visibility)) }
 }
 
 /// Goes on behind the rows of a group by so many columns, which is the last of the page. If `last` is there, it is shown

@@ -178,11 +178,13 @@ impl Aggregate {
     /// Reads the next page, if there is one.
     unsafe fn read_page(&mut self) {
         let is_first = self.stage == Stage::Fresh;
+        // Rows of byte strings are counted alone.
+        let wants_keys = self.shape.is_some() && (self.task.depth > 0 || self.groups.asks());
         errors::check_for_interrupts();
         // SAFETY: the node below has begun, and so has the index's scan.
         let is_there = unsafe {
             self.below.measured(|below| {
-                let is_there = pages::read(below.child.scan(), is_first, &mut below.visibility);
+                let is_there = pages::read(below.child.scan(), is_first, wants_keys, &mut below.visibility);
                 let rows = if is_there { pages::visit(below.child.scan(), Length) } else { 0 };
                 (is_there, rows)
             })
