@@ -7,6 +7,7 @@ pub mod widths;
 
 pub use lane::{Key, Lane, LaneKind};
 pub use layout::{Geometry, Layout};
+pub(crate) use tid::AnyTid;
 pub use tid::Tid;
 
 pub(crate) use layout::{CELL, NODE_HEADER};

@@ -2,7 +2,8 @@
 
 use super::frame::{self, Frame};
 use super::*;
-use crate::simd::Simd;
+use crate::format::AnyTid;
+use crate::simd::{self, Loops};
 
 /// Entries that are read faster one by one than by the processor's widest vectors, which it takes a decision to use.
 const FEW: usize = 16;
@@ -151,11 +152,13 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// Reads the TIDs from a slot on: there are as many as there is room for.
     #[inline(always)]
     pub fn read_tids(&self, from: usize, out: &mut [Tid]) {
-        let read = |_: Simd, (node, out): (&Self, &mut [Tid])| {
-            let bytes = node.page.bytes;
-            node.frame.tid_reader(bytes).read_all(bytes, node.frame.tid_at(from), out);
-        };
-        if out.len() < FEW { read(Simd::chosen(), (self, out)) } else { Simd::run(read, (self, out)) }
+        run(out.len(), ReadTids { node: self, from, out });
+    }
+
+    /// The same, and what is so of any of them.
+    #[inline(always)]
+    pub(crate) fn read_all_tids(&self, from: usize, out: &mut [Tid]) -> AnyTid {
+        run(out.len(), ReadAllTids(ReadTids { node: self, from, out }))
     }
 
     /// Reads the lanes from a slot on: there are as many as there is room for.
@@ -168,8 +171,7 @@ impl<'a, K: KeySpace> Node<'a, K> {
                 at += count;
             });
         }
-        let read = |_: Simd, (node, out): (&Self, &mut [K::Lane])| node.read_own_lanes(from, out);
-        if out.len() < FEW { read(Simd::chosen(), (self, out)) } else { Simd::run(read, (self, out)) }
+        run(out.len(), ReadLanes { node: self, from, out });
     }
 
     /// Reads where the entries' cells begin from a slot on, 0 for none: there are as many as there is room for.
@@ -186,48 +188,10 @@ impl<'a, K: KeySpace> Node<'a, K> {
         frame::each_of::<CELL, _>(stored, out, |cell| cell as u16);
     }
 
-    /// The same of a node whose entries share no heads.
-    #[inline(always)]
-    fn read_own_lanes(&self, from: usize, out: &mut [K::Lane]) {
-        let (widths, bytes) = (self.frame.widths, self.page.bytes);
-        let front = widths.front();
-        let at = self.frame.fronts() + from * front;
-        let stored = bytes.get(at..at + out.len() * front).unwrap_or_default();
-        let make = |difference| self.base.plus(K::Lane::from_u64(difference));
-        match widths.lane {
-            0 => out.fill(self.base),
-            1 => frame::each_of::<1, _>(stored, out, make),
-            2 => frame::each_of::<2, _>(stored, out, make),
-            4 => frame::each_of::<4, _>(stored, out, make),
-            8 => frame::each_of::<8, _>(stored, out, make),
-            _ => out.iter_mut().zip(from..).for_each(|(lane, head)| *lane = self.lane_of(head)),
-        }
-    }
-
     /// Whether no lane in so many slots, from one on, is less than the one before. Differences say it, so no lane is made.
     #[inline(always)]
     pub fn is_ascending(&self, from: usize, count: usize) -> bool {
-        let ascends = |_: Simd, (node, from, count): (&Self, usize, usize)| node.ascends(from, count);
-        let args = (self, from, count);
-        if count < FEW { ascends(Simd::chosen(), args) } else { Simd::run(ascends, args) }
-    }
-
-    #[inline(always)]
-    fn ascends(&self, from: usize, count: usize) -> bool {
-        let front = self.frame.widths.front();
-        let at = self.frame.fronts() + from * front;
-        let stored = self.page.bytes.get(at..at + count * front).unwrap_or_default();
-        let ascends = match self.frame.widths.lane {
-            0 => true,
-            _ if self.frame.is_grouped => return self.do_heads_ascend(from, count),
-            1 => frame::ascend::<1>(stored),
-            2 => frame::ascend::<2>(stored),
-            4 => frame::ascend::<4>(stored),
-            8 => frame::ascend::<8>(stored),
-            _ => return self.do_heads_ascend(from, count),
-        };
-        // Differences that are too large go round.
-        ascends & (count == 0 || self.lane_of(from) <= self.lane_of(from + count - 1))
+        run(count, Ascend { node: self, from, count })
     }
 
     #[inline(always)]
@@ -420,6 +384,102 @@ impl<'a, K: KeySpace> Node<'a, K> {
             4 => simd::count_less(bytes, at, heads, front as u32),
             _ => simd::count_less(bytes, at, heads, front),
         }
+    }
+}
+
+/// Loops over so many entries, in the widest vectors unless they are few.
+#[inline(always)]
+fn run<W: Loops>(count: usize, work: W) -> W::Out {
+    if count < FEW { work.run() } else { simd::run(work) }
+}
+
+/// The TIDs from a slot on.
+struct ReadTids<'n, 'a, K: KeySpace> {
+    node: &'n Node<'a, K>,
+    from: usize,
+    out: &'n mut [Tid],
+}
+
+impl<K: KeySpace> Loops for ReadTids<'_, '_, K> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (frame, bytes) = (&self.node.frame, self.node.page.bytes);
+        frame.tid_reader(bytes).read_all(bytes, frame.tid_at(self.from), self.out);
+    }
+}
+
+/// The same, and what is so of any of them.
+struct ReadAllTids<'n, 'a, K: KeySpace>(ReadTids<'n, 'a, K>);
+
+impl<K: KeySpace> Loops for ReadAllTids<'_, '_, K> {
+    type Out = AnyTid;
+
+    #[inline(always)]
+    fn run(self) -> AnyTid {
+        let ReadTids { node, from, out } = self.0;
+        ReadTids { node, from, out: &mut *out }.run();
+        Tid::any(out)
+    }
+}
+
+/// The lanes from a slot on, of a node whose entries share no heads.
+struct ReadLanes<'n, 'a, K: KeySpace> {
+    node: &'n Node<'a, K>,
+    from: usize,
+    out: &'n mut [K::Lane],
+}
+
+impl<K: KeySpace> Loops for ReadLanes<'_, '_, K> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let ReadLanes { node, from, out } = self;
+        let (widths, bytes) = (node.frame.widths, node.page.bytes);
+        let front = widths.front();
+        let at = node.frame.fronts() + from * front;
+        let stored = bytes.get(at..at + out.len() * front).unwrap_or_default();
+        let make = |difference| node.base.plus(K::Lane::from_u64(difference));
+        match widths.lane {
+            0 => out.fill(node.base),
+            1 => frame::each_of::<1, _>(stored, out, make),
+            2 => frame::each_of::<2, _>(stored, out, make),
+            4 => frame::each_of::<4, _>(stored, out, make),
+            8 => frame::each_of::<8, _>(stored, out, make),
+            _ => out.iter_mut().zip(from..).for_each(|(lane, head)| *lane = node.lane_of(head)),
+        }
+    }
+}
+
+/// Whether the lanes in so many slots, from one on, ascend.
+struct Ascend<'n, 'a, K: KeySpace> {
+    node: &'n Node<'a, K>,
+    from: usize,
+    count: usize,
+}
+
+impl<K: KeySpace> Loops for Ascend<'_, '_, K> {
+    type Out = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Ascend { node, from, count } = self;
+        let front = node.frame.widths.front();
+        let at = node.frame.fronts() + from * front;
+        let stored = node.page.bytes.get(at..at + count * front).unwrap_or_default();
+        let ascend = match node.frame.widths.lane {
+            0 => true,
+            _ if node.frame.is_grouped => return node.do_heads_ascend(from, count),
+            1 => frame::ascend::<1>(stored),
+            2 => frame::ascend::<2>(stored),
+            4 => frame::ascend::<4>(stored),
+            8 => frame::ascend::<8>(stored),
+            _ => return node.do_heads_ascend(from, count),
+        };
+        // Differences that are too large go round.
+        ascend & (count == 0 || node.lane_of(from) <= node.lane_of(from + count - 1))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::ranges::Direction;
 use super::summary::Rows;
-use crate::format::{Lane, MAX_PAGE_ENTRIES, NO_BLOCK, Position, Tid};
+use crate::format::{Block, Lane, MAX_PAGE_ENTRIES, NO_BLOCK, Position, Tid};
 use crate::page::{Bytes, Entry, KeyCopies, KeySpace, LineSet, Node, Page};
+use crate::simd::{self, Loops};
 
 /// A key space that can be scanned.
 pub trait Scannable: KeySpace {
@@ -93,6 +94,11 @@ impl<K: Scannable> Matches<K> {
         &self.tids[..self.count]
     }
 
+    /// The lowest block of the matches' rows, and the highest. Beyond every block and 0 if there are none.
+    pub fn blocks(&self) -> (Block, Block) {
+        simd::run(Blocks(self.tids()))
+    }
+
     /// Where in its page a match's flags are, for [`kill`].
     pub fn flags_at(&self, index: usize) -> u16 {
         self.flags_at[index]
@@ -146,13 +152,12 @@ impl<K: Scannable> Matches<K> {
             let from = self.count.min(MAX_PAGE_ENTRIES);
             let count = last.saturating_sub(first).min(MAX_PAGE_ENTRIES - from);
             let tids = &mut self.tids[from..from + count];
-            node.read_tids(first, tids);
+            let any = node.read_all_tids(first, tids);
             flawed |= !self.keys.set(from, &node, first, count);
             self.flags_at[from..from + count]
                 .iter_mut()
                 .zip(first..)
                 .for_each(|(at, slot)| *at = node.tid_at(slot) as u16);
-            let any = Tid::any(tids);
             self.count = from + count;
             flawed |= any.is_flawed() | (count > 0 && node.lane(first) < previous);
             flawed |= any.has_rank(reading.null_rank)
@@ -196,6 +201,18 @@ impl<K: Scannable> Matches<K> {
         self.tids[first..self.count].reverse();
         self.flags_at[first..self.count].reverse();
         self.keys.reverse(first, self.count);
+    }
+}
+
+/// The lowest block of some TIDs, and the highest.
+struct Blocks<'m>(&'m [Tid]);
+
+impl Loops for Blocks<'_> {
+    type Out = (Block, Block);
+
+    #[inline(always)]
+    fn run(self) -> (Block, Block) {
+        self.0.iter().fold((Block::MAX, 0), |(low, high), tid| (low.min(tid.block()), high.max(tid.block())))
     }
 }
 

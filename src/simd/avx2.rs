@@ -1,6 +1,6 @@
 //! Kernels of 256-bit vectors.
 
-use super::{Kernel, Simd};
+use super::{Kernel, Loops, Simd};
 use core::arch::x86_64::*;
 
 /// # Safety
@@ -9,6 +9,13 @@ use core::arch::x86_64::*;
 #[target_feature(enable = "avx2,bmi2,popcnt")]
 pub unsafe fn run<A, R>(work: impl FnOnce(Simd, A) -> R, arguments: A) -> R {
     work(Simd(Kernel::Avx2), arguments)
+}
+
+/// # Safety
+/// The machine supports the kernel.
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+pub unsafe fn run_loops<W: Loops>(work: W) -> W::Out {
+    work.run()
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 //!
 //! A room may end outside the bytes: addresses wrap, and what is behind the lanes is never read.
 
-use super::{Kernel, Simd};
+use super::{Kernel, Loops, Simd};
 use core::arch::x86_64::*;
 
 /// # Safety
@@ -11,6 +11,13 @@ use core::arch::x86_64::*;
 #[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
 pub unsafe fn run<A, R>(work: impl FnOnce(Simd, A) -> R, arguments: A) -> R {
     work(Simd(Kernel::Avx512), arguments)
+}
+
+/// # Safety
+/// The machine supports the kernel.
+#[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
+pub unsafe fn run_loops<W: Loops>(work: W) -> W::Out {
+    work.run()
 }
 
 /// # Safety

@@ -82,6 +82,29 @@ fn choose(chosen: &AtomicU8) -> Kernel {
     kernel
 }
 
+/// Loops that the compiler makes vectors of.
+pub trait Loops {
+    /// What they find out.
+    type Out;
+
+    /// Runs them. An implementation is `#[inline(always)]`, for only so they are compiled for whoever calls it.
+    fn run(self) -> Self::Out;
+}
+
+/// Runs loops compiled for the chosen kernel's vectors.
+#[inline]
+pub fn run<W: Loops>(work: W) -> W::Out {
+    match chosen() {
+        // SAFETY: a chosen kernel is supported.
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx512 => unsafe { avx512::run_loops(work) },
+        // SAFETY: a chosen kernel is supported.
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx2 => unsafe { avx2::run_loops(work) },
+        _ => work.run(),
+    }
+}
+
 /// An unsigned integer that the kernels can count.
 pub trait Counted: Copy + Ord {
     /// The next larger value, if there is one.

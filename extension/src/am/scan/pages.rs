@@ -174,8 +174,7 @@ impl<K: Searched> ScanState<K> {
     /// Whether the snapshot sees the rows of all matches, as far as the map says at once. Raises an error if the table
     /// does not have all their blocks.
     unsafe fn are_all_visible(&mut self, scan: &IndexScanDescData, visibility: &mut Visibility) -> bool {
-        let blocks = self.matches.tids().iter().map(|tid| tid.block());
-        let (first, last) = blocks.fold((u32::MAX, 0), |(first, last), block| (first.min(block), last.max(block)));
+        let (first, last) = self.matches.blocks();
         // SAFETY: the scan's relations are open.
         unsafe {
             if last >= self.heap_blocks {
