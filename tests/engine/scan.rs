@@ -309,14 +309,15 @@ fn scans_skip_what_is_on_this_side_of_a_place() {
     let meta = exact(one_column::<u64>(), small::<u64>());
     let pages = load::<u64>(&meta, 90, (0..ENTRIES).map(|at| key((2 * at).into(), at)));
     let bed = Bed::<u64>::with(meta, |_| MemoryStore::new(&pages, pages.len() + 10));
-    let mut random = StdRng::seed_from_u64(7);
+    let (mut random, shape) = (StdRng::seed_from_u64(7), one_column::<u64>());
+    let everything = Selection::new(&shape);
     for (longest, direction) in [1, 3, 40, 3_000]
         .into_iter()
         .flat_map(|longest| [Direction::Forward, Direction::Backward].map(|way| (longest, way)))
     {
         let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
         let (mut place, mut reads) = (if direction == Direction::Forward { 0 } else { 2 * ENTRIES }, 0);
-        while let Some(pin) = cursor.read_page(bed.tree(), &Everything, false, &mut matches).expect("a sound page") {
+        while let Some(pin) = cursor.read_page(bed.tree(), &everything, false, &mut matches).expect("a sound page") {
             pin.unpin(&bed.store);
             reads += 1;
             let (first, step) = (matches.lane(0), random.random_range(1..=longest));
