@@ -184,15 +184,28 @@ impl<K: Scannable> Matches<K> {
         self.truncate(kept);
     }
 
+    /// Leaves these out, which ascend.
+    pub fn leave_out(&mut self, gone: &[u16]) {
+        let Some(&first) = gone.first() else { return };
+        let (mut kept, mut gone) = (first as usize, gone.iter().peekable());
+        for at in first as usize..self.count {
+            if gone.next_if(|&&next| next as usize == at).is_none() {
+                self.keep(at, kept);
+                kept += 1;
+            }
+        }
+        self.truncate(kept);
+    }
+
     /// Makes the `to`-th match that of the `from`-th, which is not before it.
     #[inline]
-    pub fn keep(&mut self, from: usize, to: usize) {
+    fn keep(&mut self, from: usize, to: usize) {
         (self.tids[to], self.flags_at[to]) = (self.tids[from], self.flags_at[from]);
         self.keys.copy_within(from, to);
     }
 
     /// Forgets all but the first `count` matches.
-    pub fn truncate(&mut self, count: usize) {
+    fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
 

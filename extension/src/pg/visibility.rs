@@ -19,6 +19,12 @@ const ALL_VISIBLE: u64 = 0x5555_5555_5555_5555;
 /// Two bits for each block.
 type MapPage = [AtomicU64; BLOCKS_A_PAGE as usize / BLOCKS_A_WORD];
 
+/// Whether the bit of a block is set in a page of the map.
+#[inline(always)]
+fn is_set(page: &MapPage, block: usize) -> bool {
+    page[block / BLOCKS_A_WORD].load(Ordering::Relaxed) >> (block % BLOCKS_A_WORD * 2) & 1 != 0
+}
+
 /// Whether the bits of all blocks from one to another are set in a page of the map.
 #[inline]
 fn are_set(page: &MapPage, first: usize, last: usize) -> bool {
@@ -62,10 +68,11 @@ impl VisibilityMap {
     /// # Safety
     /// The same open table each time, of which a snapshot is held that is older than what its answer is used for. May
     /// raise.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn is_all_visible(&mut self, heap: Relation, block: u32) -> bool {
         // SAFETY: the caller's.
-        unsafe { self.are_all_visible(heap, block, block) }
+        let page = unsafe { self.page(heap, block / BLOCKS_A_PAGE) };
+        page.is_some_and(|page| is_set(page, (block % BLOCKS_A_PAGE) as usize))
     }
 
     /// Whether that holds for all blocks from one to another, both included. It is soon found out: a word tells about 32
@@ -84,7 +91,7 @@ impl VisibilityMap {
     }
 
     /// A page of the map, by its number, if there is one.
-    #[inline]
+    #[inline(always)]
     unsafe fn page(&mut self, heap: Relation, number: u32) -> Option<&MapPage> {
         let place = &mut self.pages[number as usize % MOST_PAGES];
         if place.0 != number || place.1 == INVALID_BUFFER {

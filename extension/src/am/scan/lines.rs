@@ -14,6 +14,8 @@ use crate::storage::prefetch;
 
 /// How many matches ahead a tuple is fetched, when the line pointer has had the time to arrive.
 const TUPLE_AHEAD: usize = 4;
+/// Rows that are touched together.
+pub(super) const MOST_TOUCHED: usize = 2 * PAGE_AHEAD;
 /// Blocks of a table that may be in the processor's caches as a whole.
 const FEW_BLOCKS: Block = 128;
 
@@ -39,6 +41,25 @@ impl<K: Searched> ScanState<K> {
                 && let Some(&tid) = self.matches.tids().get(at + TUPLE_AHEAD)
             {
                 fetch_tuple(self.lines.buffers[(at + TUPLE_AHEAD) % self.lines.buffers.len()], tid.offset());
+            }
+        }
+    }
+
+    /// Before the server looks at the rows of some matches, [`MOST_TOUCHED`] at most: fetches what it will need for them, so
+    /// that they are waited for together.
+    pub(super) unsafe fn touch_together(&mut self, scan: &IndexScanDescData, matches: &[u16]) {
+        // SAFETY: the scan's relations are open.
+        unsafe {
+            if matches.len() < 2 || !self.fetches_lines(scan) {
+                return;
+            }
+            for (place, &at) in matches.iter().enumerate().take(MOST_TOUCHED) {
+                let tid = self.matches.tid(at as usize);
+                self.lines.buffers[place] = self.find_page(scan, tid.block());
+                fetch_page(self.lines.buffers[place], tid.offset());
+            }
+            for (&at, &buffer) in matches.iter().zip(&self.lines.buffers) {
+                fetch_tuple(buffer, self.matches.tid(at as usize).offset());
             }
         }
     }

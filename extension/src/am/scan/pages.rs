@@ -5,13 +5,14 @@
 //! bit before its entry can be in a leaf, so of an entry that is there the map is not behind; and VACUUM, which would
 //! set the bit of a block whose dead rows it has removed, cannot remove their entries from a leaf that is pinned.
 
-use fpbtree_engine::format::{Error, Lane, LaneKind};
+use fpbtree_engine::format::{Error, Lane, LaneKind, MAX_PAGE_ENTRIES};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::scan::{Direction, Matches, Rows};
 use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
 use pgrx::pg_sys::{self, IndexScanDesc, IndexScanDescData, TupleTableSlot};
 
 use super::conditions::Searched;
+use super::lines::MOST_TOUCHED;
 use super::state::ScanState;
 use crate::pg::tid::heap_tid;
 use crate::pg::visibility::VisibilityMap;
@@ -158,16 +159,22 @@ impl<K: Searched> ScanState<K> {
             if self.matches.is_empty() || self.are_all_visible(scan, visibility) {
                 return;
             }
-            let mut kept = 0;
+            let (mut doubtful, mut count) = ([0; MAX_PAGE_ENTRIES], 0);
             for at in 0..self.matches.len() {
-                if self.is_visible(scan, at, visibility) {
-                    if kept != at {
-                        self.matches.keep(at, kept);
-                    }
-                    kept += 1;
+                doubtful[count] = at as u16;
+                count += usize::from(!self.is_in_map(scan, at, visibility));
+            }
+            let mut gone = 0;
+            for from in (0..count).step_by(MOST_TOUCHED) {
+                let to = count.min(from + MOST_TOUCHED);
+                self.touch_together(scan, &doubtful[from..to]);
+                for next in from..to {
+                    let at = doubtful[next];
+                    doubtful[gone] = at;
+                    gone += usize::from(!self.is_row_visible(scan, at as usize, visibility));
                 }
             }
-            self.matches.truncate(kept);
+            self.matches.leave_out(&doubtful[..gone]);
         }
     }
 
@@ -187,16 +194,21 @@ impl<K: Searched> ScanState<K> {
 
     /// Whether the snapshot sees the row of a match, by the map or else by the table.
     unsafe fn is_visible(&mut self, scan: &mut IndexScanDescData, at: usize, visibility: &mut Visibility) -> bool {
-        let block = self.matches.tid(at).block();
         // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
+        unsafe { self.is_in_map(scan, at, visibility) || self.is_row_visible(scan, at, visibility) }
+    }
+
+    /// Whether the map says that the snapshot sees the row of a match.
+    #[inline(always)]
+    unsafe fn is_in_map(&mut self, scan: &IndexScanDescData, at: usize, visibility: &mut Visibility) -> bool {
+        let block = self.matches.tid(at).block();
+        // SAFETY: the scan's relations are open, and the leaf is pinned.
         unsafe {
-            if !visibility.map.is_all_visible(scan.heapRelation, block) {
-                return self.is_row_visible(scan, at, visibility);
-            }
-            if is_serializable() {
+            let is_visible = visibility.map.is_all_visible(scan.heapRelation, block);
+            if is_visible && is_serializable() {
                 ffi::PredicateLockPage(scan.heapRelation, block, scan.xs_snapshot);
             }
-            true
+            is_visible
         }
     }
 

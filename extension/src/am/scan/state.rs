@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
 
 use super::ahead::Ahead;
 use super::conditions::Searched;
+use super::lines::MOST_TOUCHED;
 use crate::pg::loan::{Lender, Loan};
 use crate::pg::relation::INVALID_BUFFER;
 use crate::storage::buffers::PgStore;
@@ -79,13 +80,13 @@ pub(super) struct HeapLines {
     /// Whether they are looked up; unknown until the scan has come to some rows.
     pub are_fetched: Option<bool>,
     /// Where those looked up last are, by the number of the match and round.
-    pub buffers: [Buffer; 2 * PAGE_AHEAD],
+    pub buffers: [Buffer; MOST_TOUCHED],
 }
 
 impl HeapLines {
     /// None, and nothing is known.
     fn new() -> HeapLines {
-        HeapLines { are_fetched: None, buffers: [INVALID_BUFFER; 2 * PAGE_AHEAD] }
+        HeapLines { are_fetched: None, buffers: [INVALID_BUFFER; MOST_TOUCHED] }
     }
 }
 
