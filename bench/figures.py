@@ -1,8 +1,9 @@
 """The figures of the benchmark, in the order they are run. A figure is one function that returns its samples."""
 
+import re
 from dataclasses import dataclass
 
-from measure import KINDS, METHODS, NESTED_LOOP, NO_OTHER_SCAN, Graph, Result
+from measure import KINDS, METHODS, NESTED_LOOP, NO_OTHER_SCAN, Graph, Result, WrongPlan
 
 FIGURES = {}
 HALF = "half of the rows"
@@ -126,41 +127,87 @@ def range_scan(bench):
     return bench.alternate(lambda method, _: bench.session.time(f"SELECT count(*) FROM {tables[method]}"))
 
 
-def aggregate(bench, kind, statement):
+def is_best(bench, statement, index):
+    """Fails unless fpbtree's node answers the statement, by this index."""
+    nodes = bench.session.explain(statement, "ANALYZE", "TIMING OFF")
+    if not any(node["Node Type"] == "Custom Scan" for node in nodes) \
+            or not any(node.get("Index Name") == index for node in nodes):
+        raise WrongPlan(f"no Custom Scan over {index}: {', '.join(node['Node Type'] for node in nodes)}")
+
+
+def stale(bench, kind, method, every):
+    """A table of all rows with one index; of every so manieth block one row has been deleted since VACUUM."""
+    def make():
+        table = f"{kind}_{method}_{every}"
+        bench.fill(table, kind, method)
+        bench.session.query(f"VACUUM (FREEZE, ANALYZE) {table}")
+        bench.session.query(f"""DELETE FROM {table} WHERE ctid = ANY (ARRAY(
+            SELECT format('(%s,1)', block)::tid
+              FROM generate_series(0, pg_relation_size('{table}') / 8192 - 1, {every}) block))""")
+        bench.session.query(f"ANALYZE {table}")
+        return table
+    return bench.keep(("stale", kind, method, every), make)
+
+
+def aggregate(bench, kind, statement, every=None, workers=0):
     """A query of one table that fpbtree makes of its pages, beside the plan that is best with a btree index."""
-    tables = {method: bench.indexed(kind, method) for method in METHODS}
-    bench.expect_plan(statement(tables["fpbtree"]), f"{tables['fpbtree']}_k", "Custom Scan")
+    make = (lambda method: stale(bench, kind, method, every)) if every else (lambda method: bench.indexed(kind, method))
+    tables = {method: make(method) for method in METHODS}
+    bench.session.set(max_parallel_workers_per_gather=workers)
+    # Where no block is all-visible, the planner may well take the table.
+    if every != 1:
+        is_best(bench, statement(tables["fpbtree"]), f"{tables['fpbtree']}_k")
     return bench.alternate(lambda method, _: bench.session.time(statement(tables[method])))
 
 
-@figure("count_all", "count(*)", target=0.10, weight=4)
-def count_all(bench):
-    return aggregate(bench, "int4", lambda table: f"SELECT count(*) FROM {table}")
+ALL = "SELECT count(*) FROM {}".format
+EIGHTH = f"SELECT count(*) FROM {{}} WHERE k BETWEEN 0 AND {2 ** 29}".format
+SUMS = "SELECT sum(k), avg(k), min(k), max(k), count(k) FROM {} WHERE k > 0".format
+GROUPS = "SELECT a, count(*), min(b), max(b) FROM {} GROUP BY a".format
+DISTINCT = "SELECT DISTINCT a FROM {}".format
+LAST = "SELECT a, max(b) FROM {} GROUP BY a".format
+PAIR = "; index on (a int4 of 100 values, b int4)"
+
+# Name, kind of key, statement, what it is, and targets: where all blocks are all-visible, but a hundredth, and none.
+AGGREGATES = (
+    ("count_all", "int4", ALL, "count(*)", (0.10, 0.15, 1.0)),
+    ("count_range", "int4", EIGHTH, "count(*) of an eighth of all rows", (0.10, 0.15, 1.0)),
+    ("sum_range", "int8", SUMS, "sum, avg, min, max and count of half of all rows, int8", (0.15, 0.20, 1.0)),
+    ("group_by", "int4_int4", GROUPS, "GROUP BY a: count(*), min(b), max(b)" + PAIR, (0.12, 0.20, 1.0)),
+    ("distinct", "int4_int4", DISTINCT, "DISTINCT a" + PAIR, (0.01, 0.01, 0.05)),
+    ("last_of_group", "int4_int4", LAST, "GROUP BY a: max(b)" + PAIR, (0.01, 0.01, 0.05)),
+)
+for stem, kind, statement, what, targets in AGGREGATES:
+    visibilities = (("", "", None), ("_some", ", a hundredth of the blocks not all-visible", 100),
+                    ("_none", ", no block all-visible", 1))
+    for (suffix, which, every), target in zip(visibilities, targets):
+        figure(stem + suffix, what + which, target=target, weight=8, quick=every is None)(
+            lambda bench, kind=kind, statement=statement, every=every: aggregate(bench, kind, statement, every))
 
 
-@figure("count_range", "count(*) of an eighth of all rows", target=0.10, weight=4)
-def count_range(bench):
-    return aggregate(bench, "int4", lambda table: f"SELECT count(*) FROM {table} WHERE k BETWEEN 0 AND {2 ** 29}")
+@figure("count_workers", "count(*), two parallel workers", target=0.15, weight=4)
+def count_workers(bench):
+    return aggregate(bench, "int4", ALL, workers=2)
 
 
-@figure("sum_range", "sum, avg, min, max and count of half of all rows, int8", target=0.15, weight=8)
-def sum_range(bench):
-    return aggregate(bench, "int8", lambda table: f"SELECT sum(k), avg(k), min(k), max(k), count(k) FROM {table} WHERE k > 0")
+def time_sums(bench, rows):
+    """pgbench: count and sum of about so many rows, a statement of its own each time; the milliseconds of one."""
+    width = 2 ** 64 // bench.rows * rows
+    tables = {method: bench.indexed("int8", method) for method in METHODS}
+    is_best(bench, f"SELECT count(*), sum(k) FROM {tables['fpbtree']} WHERE k BETWEEN 0 AND {width}", f"{tables['fpbtree']}_k")
+
+    def run(method, _):
+        path = bench.server.script(f"sums_{method}.sql", [
+            f"\\set low random({-2 ** 62}, {2 ** 62 - width})\n"
+            f"SELECT count(*), sum(k) FROM {tables[method]} WHERE k BETWEEN :low AND :low + {width}::bigint"])
+        report = bench.server.run("pgbench", "-n", "-M", "prepared", "-T", "5", "-f", path)
+        return 1000 / float(re.search(r"tps = ([\d.]+)", report).group(1))
+    return bench.alternate(run)
 
 
-@figure("group_by", "GROUP BY a: count(*), min(b), max(b); index on (a int4 of 100 values, b int4)", target=0.12, weight=8)
-def group_by(bench):
-    return aggregate(bench, "int4_int4", lambda table: f"SELECT a, count(*), min(b), max(b) FROM {table} GROUP BY a")
-
-
-@figure("distinct", "DISTINCT a; index on (a int4 of 100 values, b int4)", target=0.01, weight=8)
-def distinct(bench):
-    return aggregate(bench, "int4_int4", lambda table: f"SELECT DISTINCT a FROM {table}")
-
-
-@figure("last_of_group", "GROUP BY a: max(b); index on (a int4 of 100 values, b int4)", target=0.01, weight=8)
-def last_of_group(bench):
-    return aggregate(bench, "int4_int4", lambda table: f"SELECT a, max(b) FROM {table} GROUP BY a")
+for rows, target in ((1_000, 1 / 1.6), (100_000, 1 / 6)):
+    figure(f"sums_{rows}", f"pgbench: count(*), sum(k) of {rows:,} rows, int8; time a statement", target=round(target, 2),
+           weight=60, quick=False)(lambda bench, rows=rows: time_sums(bench, rows))
 
 
 @figure("skip_scan", "count(*) where b = $1, index on (a int4 of 100 values, b int4)", target=0.05, weight=10, until=17,
