@@ -178,6 +178,14 @@ unsafe extern "C-unwind" {
     pub fn pg_detoast_datum(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
     pub fn toast_compress_datum(value: Datum, method: c_char) -> Datum;
     pub fn get_typlenbyvalalign(ty: Oid, length: *mut i16, by_value: *mut bool, align: *mut c_char);
+    pub fn construct_array(
+        values: *mut Datum,
+        count: c_int,
+        element: Oid,
+        length: c_int,
+        by_value: bool,
+        align: c_char,
+    ) -> *mut pg_sys::ArrayType;
     pub fn deconstruct_array(
         array: *mut pg_sys::ArrayType,
         element: Oid,

@@ -59,7 +59,7 @@ impl Groups {
             let asked = match item.output {
                 Output::Rows | Output::Group => continue,
                 Output::Count => Asked::default(),
-                Output::Sum | Output::Average => Asked { sum: true, ends: false },
+                Output::Sum | Output::Average | Output::CountAndSum => Asked { sum: true, ends: false },
                 Output::Least | Output::Greatest => Asked { sum: false, ends: true },
             };
             groups.ask(item.column, asked);

@@ -25,6 +25,8 @@ enum Output {
     Sum,
     /// Their average.
     Average,
+    /// What a worker says for an average: how many values there are, and their sum.
+    CountAndSum,
     /// The least of them.
     Least,
     /// The greatest of them.
@@ -33,8 +35,16 @@ enum Output {
 
 impl Output {
     /// All of them, each at the place of its code in a plan.
-    const ALL: [Output; 7] =
-        [Output::Rows, Output::Group, Output::Count, Output::Sum, Output::Average, Output::Least, Output::Greatest];
+    const ALL: [Output; 8] = [
+        Output::Rows,
+        Output::Group,
+        Output::Count,
+        Output::Sum,
+        Output::Average,
+        Output::CountAndSum,
+        Output::Least,
+        Output::Greatest,
+    ];
 }
 
 /// A column of what the node gives, and the column of the index that it is about.
@@ -88,7 +98,7 @@ impl Task {
         let is_of_ends = |item: &Item| match item.output {
             Output::Group => true,
             Output::Least | Output::Greatest => item.column <= self.depth,
-            Output::Rows | Output::Count | Output::Sum | Output::Average => false,
+            Output::Rows | Output::Count | Output::Sum | Output::Average | Output::CountAndSum => false,
         };
         self.depth > 0 && self.items().iter().all(is_of_ends)
     }

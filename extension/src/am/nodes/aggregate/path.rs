@@ -425,10 +425,14 @@ impl Candidate {
                 | (pg_sys::F_AVG_INT8, ColumnType::Int8) => Output::Average,
                 _ => return None,
             };
-            // A part of a sum of bigints, or of an average, is in a form of the server's own.
-            let is_plain = output == Output::Count || output == Output::Sum && ty != ColumnType::Int8;
-            let is_whole = split == pg_sys::AggSplit::AGGSPLIT_SIMPLE;
-            (aggregate.aggdistinct.is_null() && (is_whole || is_plain)).then_some(Item { output, column })
+            let output = match (split, output, ty) {
+                (pg_sys::AggSplit::AGGSPLIT_SIMPLE, ..) => output,
+                // A part of a sum of bigints, or of their average, is in a form of the server's own.
+                (_, Output::Sum | Output::Average, ColumnType::Int8) => return None,
+                (_, Output::Average, _) => Output::CountAndSum,
+                _ => output,
+            };
+            aggregate.aggdistinct.is_null().then_some(Item { output, column })
         }
     }
 

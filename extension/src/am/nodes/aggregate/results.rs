@@ -38,6 +38,10 @@ pub(super) unsafe fn value(
             Output::Sum if ty == ColumnType::Int8 => Some(numeric(summary.sum())),
             // A sum of bigints would have to be of more rows than there are.
             Output::Sum => Some(Datum::from(summary.sum() as i64)),
+            Output::CountAndSum => {
+                let (count, sum) = (summary.count() as i64, summary.sum() as i64);
+                Some(pair([count, sum]))
+            }
             Output::Average if summary.count() == 0 => None,
             Output::Average => {
                 let (sum, count) = (numeric(summary.sum()), numeric(summary.count().into()));
@@ -45,6 +49,14 @@ pub(super) unsafe fn value(
             }
         }
     }
+}
+
+/// An array of two bigints.
+unsafe fn pair(integers: [i64; 2]) -> Datum {
+    let mut values = integers.map(Datum::from);
+    let (length, alignment) = (size_of::<i64>() as i32, pg_sys::TYPALIGN_DOUBLE as core::ffi::c_char);
+    // SAFETY: new memory, of values that are passed as they are.
+    Datum::from(unsafe { ffi::construct_array(values.as_mut_ptr(), 2, pg_sys::INT8OID, length, true, alignment) })
 }
 
 /// A `numeric` of an integer.
