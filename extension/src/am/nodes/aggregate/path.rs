@@ -543,7 +543,8 @@ unsafe fn cost_of_all(scan: &IndexPath, groups: f64) -> f64 {
         let conditions = list::cells(scan.indexclauses).len() as f64 * pg_sys::cpu_operator_cost;
         let an_entry = pg_sys::cpu_index_tuple_cost + conditions;
         let spared = rel.allvisfrac * (all * an_entry + own * pg_sys::cpu_tuple_cost);
-        let least = own * OPERATORS_A_ROW * pg_sys::cpu_operator_cost;
+        // Workers take turns at reading leaves, which is most of what a row takes.
+        let least = all * OPERATORS_A_ROW * pg_sys::cpu_operator_cost;
         let run = (scan.path.total_cost - scan.path.startup_cost - spared).max(0.0) + least;
         scan.path.startup_cost + run + groups * OPERATORS_A_GROUP * pg_sys::cpu_operator_cost
     }
