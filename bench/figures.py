@@ -127,7 +127,7 @@ def range_scan(bench):
     return bench.alternate(lambda method, _: bench.session.time(f"SELECT count(*) FROM {tables[method]}"))
 
 
-def is_best(bench, statement, index):
+def expect_node(bench, statement, index):
     """Fails unless fpbtree's node answers the statement, by this index."""
     nodes = bench.session.explain(statement, "ANALYZE", "TIMING OFF")
     if not any(node["Node Type"] == "Custom Scan" for node in nodes) \
@@ -156,7 +156,7 @@ def aggregate(bench, kind, statement, every=None, workers=0):
     bench.session.set(max_parallel_workers_per_gather=workers)
     # Where no block is all-visible, the planner may well take the table.
     if every != 1:
-        is_best(bench, statement(tables["fpbtree"]), f"{tables['fpbtree']}_k")
+        expect_node(bench, statement(tables["fpbtree"]), f"{tables['fpbtree']}_k")
     return bench.alternate(lambda method, _: bench.session.time(statement(tables[method])))
 
 
@@ -194,7 +194,7 @@ def time_sums(bench, rows):
     """pgbench: count and sum of about so many rows, a statement of its own each time; the milliseconds of one."""
     width = 2 ** 64 // bench.rows * rows
     tables = {method: bench.indexed("int8", method) for method in METHODS}
-    is_best(bench, f"SELECT count(*), sum(k) FROM {tables['fpbtree']} WHERE k BETWEEN 0 AND {width}", f"{tables['fpbtree']}_k")
+    expect_node(bench, f"SELECT count(*), sum(k) FROM {tables['fpbtree']} WHERE k BETWEEN 0 AND {width}", f"{tables['fpbtree']}_k")
 
     def run(method, _):
         path = bench.server.script(f"sums_{method}.sql", [

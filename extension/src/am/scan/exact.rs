@@ -25,6 +25,7 @@ pub struct ExactConditions {
     selection: Selection<'static>,
     /// Whether some condition says more than the selection.
     rechecks: bool,
+    /// Whether lanes will be asked for.
     wants_keys: bool,
     /// Memory for arrays and lists looked for, emptied at each rescan.
     keys: pg_sys::MemoryContext,
@@ -70,8 +71,10 @@ macro_rules! searched {
                 context: pg_sys::MemoryContext,
             ) {
                 let (selection, plain, tuple) = (Selection::new(shape), None, Tuple::new(context));
+                let (rechecks, wants_keys) = (false, false);
+                let new = ExactConditions { shape, selection, rechecks, wants_keys, keys, plain, tuple };
                 // SAFETY: `conditions` is not written yet.
-                unsafe { conditions.write(ExactConditions { shape, selection, rechecks: false, wants_keys: false, keys, plain, tuple }) };
+                unsafe { conditions.write(new) };
             }
 
             unsafe fn select(conditions: &mut ExactConditions, rel: Relation, keys: &[ScanKeyData]) {
@@ -141,7 +144,10 @@ macro_rules! searched {
             }
 
             fn visit<V: Visitor>(conditions: &ExactConditions, matches: &Matches<$lane>, visitor: V) -> V::Out {
-                if conditions.wants_keys { visitor.rows(conditions.shape, matches.rows()) } else { visitor.count(matches.len()) }
+                match conditions.wants_keys {
+                    true => visitor.rows(conditions.shape, matches.rows()),
+                    false => visitor.count(matches.len()),
+                }
             }
 
             unsafe fn end(conditions: &mut ExactConditions) {
