@@ -367,6 +367,8 @@ unsafe extern "C-unwind" {
     pub fn RegisterCustomScanMethods(methods: *const pg_sys::CustomScanMethods);
     pub fn create_index_paths(root: *mut PlannerInfo, rel: *mut RelOptInfo);
     pub fn add_path(rel: *mut RelOptInfo, path: *mut pg_sys::Path);
+    pub fn bms_membership(set: *const pg_sys::Bitmapset) -> pg_sys::BMS_Membership::Type;
+    pub fn add_partial_path(rel: *mut RelOptInfo, path: *mut pg_sys::Path);
     pub fn fetch_upper_rel(
         root: *mut PlannerInfo,
         stage: pg_sys::UpperRelationKind::Type,
@@ -410,6 +412,8 @@ unsafe extern "C-unwind" {
     pub fn ExecInitNode(plan: *mut pg_sys::Plan, state: *mut pg_sys::EState, flags: c_int) -> *mut pg_sys::PlanState;
     pub fn ExecInitExpr(expression: *mut pg_sys::Expr, parent: *mut pg_sys::PlanState) -> *mut pg_sys::ExprState;
     pub fn ExecEndNode(node: *mut pg_sys::PlanState);
+    pub fn ExecMarkPos(node: *mut pg_sys::PlanState);
+    pub fn ExecRestrPos(node: *mut pg_sys::PlanState);
     pub fn ExecReScan(node: *mut pg_sys::PlanState);
     pub fn ExecScan(
         node: *mut pg_sys::ScanState,
@@ -477,6 +481,17 @@ pub unsafe fn clear_slot(slot: *mut pg_sys::TupleTableSlot) {
             clear(slot);
         }
     }
+}
+
+/// `ExecStoreVirtualTuple`, of a slot that may hold another row.
+///
+/// # Safety
+/// A virtual slot that owns nothing, with a value for each column.
+#[inline]
+pub unsafe fn fill_slot(slot: &mut pg_sys::TupleTableSlot) {
+    slot.tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
+    // SAFETY: a slot's descriptor is there as long as it is.
+    slot.tts_nvalid = unsafe { (*slot.tts_tupleDescriptor).natts as i16 };
 }
 
 /// `TupIsNull`.

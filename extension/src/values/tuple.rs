@@ -3,11 +3,12 @@
 
 use fpbtree_engine::format::Tid;
 use fpbtree_engine::keys::{ColumnType, KeyShape};
-use pgrx::pg_sys::{IndexTupleData, MemoryContext};
+use pgrx::pg_sys::{Datum, IndexTupleData, MemoryContext, TupleTableSlot};
 
 use crate::pg::memory::{free_array, zeroed_values};
 use crate::pg::tid::heap_tid;
 use crate::values::column;
+use crate::values::row::{RowColumn, RowColumns};
 use crate::values::varlena::{MOST_SHORT, short_header};
 
 /// The tuple that is being formed, or was formed last.
@@ -20,6 +21,8 @@ pub struct Tuple {
     /// How many columns there are so far, and a bit for each that is NULL.
     columns: u32,
     nulls: u32,
+    /// Where the value of each column begins that is not NULL.
+    begins: [u32; KeyShape::MAX_COLUMNS],
 }
 
 /// Bytes of a header.
@@ -43,7 +46,7 @@ const MOST_SIZE: usize = 0x1FF8;
 impl Tuple {
     /// No column yet, and no room for any.
     pub fn new(context: MemoryContext) -> Tuple {
-        Tuple { context, bytes: &mut [], used: VALUES, columns: 0, nulls: 0 }
+        Tuple { context, bytes: &mut [], used: VALUES, columns: 0, nulls: 0, begins: [0; KeyShape::MAX_COLUMNS] }
     }
 
     /// Makes room for tuples, if there is none yet.
@@ -105,6 +108,7 @@ impl Tuple {
             self.bytes.get_mut(self.used..self.used + MOST_PADDING)?.fill(0);
         }
         self.used = begin + write(self.bytes.get_mut(begin..begin + most)?)?;
+        *self.begins.get_mut(self.columns as usize)? = begin as u32;
         self.columns += 1;
         Some(())
     }
@@ -209,6 +213,24 @@ impl Tuple {
         Some(self.form_only(length, tid))
     }
 
+    /// The value of a column of the tuple formed last, which is of so many bytes if it is passed by value, and lies in
+    /// the tuple if not (0). None if it is NULL, or there is no such column.
+    #[inline]
+    pub fn value(&self, c: usize, by_value: u8) -> Option<Datum> {
+        if c >= self.columns as usize || self.nulls >> c & 1 != 0 {
+            return None;
+        }
+        let value = self.bytes.get(self.begins[c] as usize..)?;
+        // As `fetch_att` has it.
+        Some(match by_value {
+            0 => Datum::from(value.as_ptr()),
+            1 => Datum::from(i8::from_ne_bytes(*value.first_chunk()?)),
+            2 => Datum::from(i16::from_ne_bytes(*value.first_chunk()?)),
+            4 => Datum::from(i32::from_ne_bytes(*value.first_chunk()?)),
+            _ => Datum::from(i64::from_ne_bytes(*value.first_chunk()?)),
+        })
+    }
+
     /// Room for so many bytes of a tuple's only column.
     #[inline(always)]
     unsafe fn room_for(&mut self, length: usize) -> &mut [u8] {
@@ -222,6 +244,7 @@ impl Tuple {
 
     #[inline(always)]
     fn form_only(&mut self, length: usize, tid: Tid) -> *mut IndexTupleData {
+        (self.columns, self.begins[0]) = (1, VALUES as u32);
         let size = (HEADER + length).next_multiple_of(8).min(MOST_SIZE) as u16;
         self.put_header(VALUES - HEADER, size | HAS_VARIABLE, tid)
     }
@@ -307,6 +330,22 @@ struct PlainColumn {
     at: usize,
 }
 
+impl PlainColumn {
+    /// The image of the value in a lane that has one; None for a float that is zero or NaN.
+    #[inline(always)]
+    fn image(&self, lane: u128) -> Option<u128> {
+        let image = (lane >> self.shift & self.bits) ^ self.turn;
+        if !self.ty.is_float() {
+            return Some(image);
+        }
+        let sign = self.bits ^ self.bits >> 1;
+        if image == sign || image == self.bits {
+            return None;
+        }
+        Some(image ^ if image & sign == 0 { self.bits } else { sign })
+    }
+}
+
 impl Plain {
     /// None if there are too many columns.
     pub fn of(shape: &KeyShape) -> Option<Plain> {
@@ -349,20 +388,34 @@ impl Plain {
         Some(tuple.put_header(VALUES - HEADER, (HEADER + 8) as u16, tid))
     }
 
+    /// Puts the values of an entry into a slot; None if a value is NULL, or a float that is zero or NaN.
+    ///
+    /// # Safety
+    /// The slot has the row's columns.
+    #[inline(always)]
+    pub unsafe fn fill(&self, (lane, tid): (u128, Tid), row: &mut RowColumns, slot: &mut TupleTableSlot) -> Option<()> {
+        if tid.rank() == self.null_rank || lane & self.nulls != self.no_nulls {
+            return None;
+        }
+        let mut is_plain = true;
+        let value = |to: &mut RowColumn| {
+            let column = self.columns.get(to.place)?;
+            let image = column.image(lane);
+            is_plain &= image.is_some();
+            image.map(|image| column::value(column.ty, image, &mut to.room))
+        };
+        // SAFETY: the caller's.
+        unsafe { row.fill(slot, value) };
+        is_plain.then_some(())
+    }
+
     #[inline]
     fn form_columns(&self, lane: u128, tid: Tid, tuple: &mut Tuple) -> Option<*mut IndexTupleData> {
         if lane & self.nulls != self.no_nulls {
             return None;
         }
         for column in &self.columns[..self.count] {
-            let mut image = (lane >> column.shift & column.bits) ^ column.turn;
-            if column.ty.is_float() {
-                let sign = column.bits ^ column.bits >> 1;
-                if image == sign || image == column.bits {
-                    return None;
-                }
-                image ^= if image & sign == 0 { column.bits } else { sign };
-            }
+            let image = column.image(lane)?;
             let room = tuple.bytes.get_mut(column.at..column.at + LONGEST_EXACT)?;
             // SAFETY: room for the longest type.
             unsafe { column::store(column.ty, image, room.as_mut_ptr()) };

@@ -11,7 +11,6 @@ use pgrx::pg_sys::{
 
 use super::child::Child;
 use crate::am::scan::pages::Visibility;
-use crate::pg::visibility::VisibilityMap;
 use crate::pg::{errors, ffi, list, memory};
 
 /// What a node does. It lives in the executor's memory, and has no destructor.
@@ -37,8 +36,30 @@ pub(super) trait Work: Sized {
     /// Called by the executor. Memory that is made for a row is the context's. May raise, and runs user code.
     unsafe fn next_row(&mut self, slot: &mut TupleTableSlot, context: *mut ExprContext) -> bool;
 
+    /// Puts the next row into a slot that holds the last one, if that takes no more than to look it up; `false` changes
+    /// nothing. Without the guard: it does not panic.
+    ///
+    /// # Safety
+    /// Called by the executor.
+    #[inline(always)]
+    unsafe fn next_at_hand(&mut self, _slot: &mut TupleTableSlot) -> bool {
+        false
+    }
+
     /// Goes back to the beginning; the scan below has been.
     fn restart(&mut self);
+
+    /// Notes the place, or goes back to the one noted last. Only of nodes that say they can.
+    ///
+    /// # Safety
+    /// The node below has begun.
+    unsafe fn mark(&mut self) {}
+
+    /// As for [`mark`](Self::mark).
+    ///
+    /// # Safety
+    /// The node below has begun, and a place was noted.
+    unsafe fn restore(&mut self) {}
 
     /// Says in EXPLAIN what there is to say.
     ///
@@ -74,8 +95,8 @@ pub(super) const fn exec_methods<W: Work>() -> CustomExecMethods {
         ExecCustomScan: Some(execute::<W>),
         EndCustomScan: Some(end::<W>),
         ReScanCustomScan: Some(rescan::<W>),
-        MarkPosCustomScan: None,
-        RestrPosCustomScan: None,
+        MarkPosCustomScan: Some(mark::<W>),
+        RestrPosCustomScan: Some(restore::<W>),
         EstimateDSMCustomScan: None,
         InitializeDSMCustomScan: None,
         ReInitializeDSMCustomScan: None,
@@ -111,7 +132,7 @@ unsafe extern "C-unwind" fn begin<W: Work>(node: *mut CustomScanState, estate: *
         let below: *mut PlanState = ffi::ExecInitNode(below, estate, flags);
         (*node).custom_ps = list::of([below]);
         let Some(child) = Child::of(below) else { malformed::<W>() };
-        let visibility = Visibility { map: VisibilityMap::new(), slot: child.table_slot(), fetched: 0 };
+        let visibility = Visibility::new(child.table_slot());
         let work: *mut W = memory::allocate((*estate).es_query_cxt, 1, false);
         work.write(W::begin(&mut *node, &*plan, Below { child, visibility }));
         (*node.cast::<State<W>>()).work = work;
@@ -125,10 +146,21 @@ unsafe fn work<'w, W: Work>(node: *mut CustomScanState) -> &'w mut W {
     unsafe { &mut *(*node.cast::<State<W>>()).work }
 }
 
-/// The next row that passes the plan's conditions, as the plan wants it.
+/// The next row that passes the plan's conditions, as the plan wants it. Not guarded itself: `next_row` is, and most rows of
+/// some nodes are at hand, for which the guard would cost as much as the work.
 unsafe extern "C-unwind" fn execute<W: Work>(node: *mut CustomScanState) -> *mut TupleTableSlot {
-    // SAFETY: called by the executor, with a node that has begun; the guard of every callback.
-    unsafe { pgrx_extern_c_guard(|| ffi::ExecScan(&raw mut (*node).ss, next_row::<W>, is_still_right)) }
+    // SAFETY: called by the executor, with a node that has begun. No frame here owns a destructor.
+    unsafe {
+        let scan = &raw mut (*node).ss;
+        if (*scan).ps.qual.is_null() && (*scan).ps.ps_ProjInfo.is_null() {
+            errors::check_for_interrupts();
+            let slot = (*scan).ss_ScanTupleSlot;
+            if work::<W>(node).next_at_hand(&mut *slot) {
+                return slot;
+            }
+        }
+        ffi::ExecScan(scan, next_row::<W>, is_still_right)
+    }
 }
 
 /// Rows that are locked and looked at again are below none of these nodes.
@@ -164,6 +196,16 @@ unsafe extern "C-unwind" fn rescan<W: Work>(node: *mut CustomScanState) {
     };
     // SAFETY: the guard of every callback.
     unsafe { pgrx_extern_c_guard(rescan) }
+}
+
+unsafe extern "C-unwind" fn mark<W: Work>(node: *mut CustomScanState) {
+    // SAFETY: called by the executor, with a node that has begun; the guard of every callback.
+    unsafe { pgrx_extern_c_guard(|| work::<W>(node).mark()) }
+}
+
+unsafe extern "C-unwind" fn restore<W: Work>(node: *mut CustomScanState) {
+    // SAFETY: called by the executor, with a node that has begun; the guard of every callback.
+    unsafe { pgrx_extern_c_guard(|| work::<W>(node).restore()) }
 }
 
 /// Gives back what the node holds.

@@ -1,13 +1,16 @@
 //! Plan nodes of ours: what the executor would ask an index for row by row, they take from it page by page.
 //!
 //! Each has the server's own index scan below it, which brings conditions, relations and parameters; each offers itself
-//! to the planner by the hook for the steps above scans and joins.
+//! to the planner by the hooks for the paths of a table, and for the steps above scans and joins.
 
 use core::cell::Cell;
 use core::ffi::c_void;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CustomPath, PlannerInfo, RelOptInfo, UpperRelationKind, create_upper_paths_hook_type};
+use pgrx::pg_sys::{
+    self, CustomPath, Index, PlannerInfo, RangeTblEntry, RelOptInfo, UpperRelationKind, create_upper_paths_hook_type,
+    set_rel_pathlist_hook_type,
+};
 
 use self::executor::Work;
 use crate::pg::per_backend::PerBackend;
@@ -17,22 +20,27 @@ mod aggregate;
 mod child;
 mod executor;
 mod offset;
+mod rows;
 
 /// What taking a row from an index by the page costs, in operators.
 const OPERATORS_A_ROW: f64 = 0.1;
 
-/// The hook that was there before.
+/// The hooks that were there before.
 static PREVIOUS: PerBackend<Cell<create_upper_paths_hook_type>> = PerBackend::new(Cell::new(None));
+static PREVIOUS_OF_TABLES: PerBackend<Cell<set_rel_pathlist_hook_type>> = PerBackend::new(Cell::new(None));
 
-/// Installs the hook, and makes plans with the nodes known, so that parallel workers can read them. Called when the
+/// Installs the hooks, and makes plans with the nodes known, so that parallel workers can read them. Called when the
 /// library is loaded, after all that may fail.
 pub fn register() {
     // SAFETY: at library load, where hooks are installed.
     unsafe {
         ffi::RegisterCustomScanMethods(aggregate::Aggregate::methods().0);
         ffi::RegisterCustomScanMethods(offset::Offset::methods().0);
+        ffi::RegisterCustomScanMethods(rows::Rows::methods().0);
         PREVIOUS.set(pg_sys::create_upper_paths_hook);
         pg_sys::create_upper_paths_hook = Some(add_paths);
+        PREVIOUS_OF_TABLES.set(pg_sys::set_rel_pathlist_hook);
+        pg_sys::set_rel_pathlist_hook = Some(add_paths_of_table);
     }
 }
 
@@ -59,6 +67,25 @@ unsafe extern "C-unwind" fn add_paths(
             UpperRelationKind::UPPERREL_DISTINCT => aggregate::add_paths(root, input, output, core::ptr::null_mut()),
             UpperRelationKind::UPPERREL_FINAL => offset::add_path(root, output),
             _ => {}
+        }
+    }
+}
+
+/// Called by the planner when it has its own plans for reading a table.
+#[pg_guard]
+unsafe extern "C-unwind" fn add_paths_of_table(
+    root: *mut PlannerInfo,
+    rel: *mut RelOptInfo,
+    index: Index,
+    entry: *mut RangeTblEntry,
+) {
+    // SAFETY: called by the planner, with its own structures. No frame here owns a destructor.
+    unsafe {
+        if let Some(previous) = PREVIOUS_OF_TABLES.get() {
+            previous(root, rel, index, entry);
+        }
+        if options::custom_scans() {
+            rows::add_paths(root, rel);
         }
     }
 }

@@ -13,7 +13,7 @@ use pgrx::pg_sys::{
 
 use super::child::{self, Child};
 use super::executor::{self, Below, Work};
-use super::{OPERATORS_A_ROW, new_path, new_plan};
+use super::{OPERATORS_A_ROW, new_path, new_plan, rows};
 use crate::am::scan::pages;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, list};
@@ -51,6 +51,9 @@ unsafe fn limited_scan(limit: *mut LimitPath) -> Option<(*mut LimitPath, *mut In
         let mut below = (*limit).subpath;
         if (*below).type_ == NodeTag::T_ProjectionPath {
             below = (*below.cast::<ProjectionPath>()).subpath;
+        }
+        if let Some(scan) = rows::scan_below(below) {
+            below = scan.cast();
         }
         let is_wanted = |target: *mut pg_sys::PathTarget| {
             let expressions = (*target).exprs.cast::<Node>();

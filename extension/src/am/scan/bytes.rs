@@ -8,7 +8,7 @@ use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
 use fpbtree_engine::keys::digits::{Buffer, DigitShape};
 use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{BytesSelection, Cut, Interval, Matches, Range, Wanted, compare_cuts};
-use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData};
+use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData, TupleTableSlot};
 
 use super::conditions::Searched;
 use super::pages::Visitor;
@@ -21,6 +21,7 @@ use crate::pg::per_backend::PerBackend;
 use crate::values::bounds::{self, ColumnOrder, ContextList, interval, neighbours};
 use crate::values::codec::Codec;
 use crate::values::keys::{BytesColumns, Keyed};
+use crate::values::row::RowColumns;
 use crate::values::tuple::Tuple;
 
 /// What a scan of byte strings looks for.
@@ -127,6 +128,35 @@ impl Searched for Bytes {
     ) -> Option<*mut pg_sys::IndexTupleData> {
         // SAFETY: the match exists, and no frame here owns a destructor.
         unsafe { Bytes::index_tuple(conditions.columns, &matches.entry(at)?, &mut conditions.tuple) }
+    }
+
+    #[inline(always)]
+    unsafe fn fill_unguarded(
+        conditions: &mut BytesConditions,
+        matches: &Matches<Bytes>,
+        at: usize,
+        row: &mut RowColumns,
+        slot: &mut TupleTableSlot,
+    ) -> Option<()> {
+        // SAFETY: the caller's.
+        let fill = || unsafe { Self::fill(conditions, matches, at, row, slot) };
+        // A panic comes again where the guard makes an error of it.
+        catch_unwind(AssertUnwindSafe(fill)).unwrap_or(None)
+    }
+
+    unsafe fn fill(
+        conditions: &mut BytesConditions,
+        matches: &Matches<Bytes>,
+        at: usize,
+        row: &mut RowColumns,
+        slot: &mut TupleTableSlot,
+    ) -> Option<()> {
+        // SAFETY: the caller's; no frame here owns a destructor.
+        unsafe {
+            Self::form(conditions, matches, at)?;
+            row.fill(slot, |column| conditions.tuple.value(column.place, column.by_value));
+        }
+        Some(())
     }
 
     fn visit<V: Visitor>(_conditions: &BytesConditions, matches: &Matches<Bytes>, visitor: V) -> V::Out {

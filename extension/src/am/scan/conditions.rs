@@ -2,13 +2,14 @@
 
 use fpbtree_engine::format::Tid;
 use fpbtree_engine::scan::{Matches, Wanted};
-use pgrx::pg_sys::{self, Relation, ScanKeyData};
+use pgrx::pg_sys::{self, Relation, ScanKeyData, TupleTableSlot};
 
 use super::pages::Visitor;
 use super::state::ScanState;
 use crate::pg::loan::Lender;
 use crate::pg::memory::Zeroed;
 use crate::values::keys::Keyed;
+use crate::values::row::RowColumns;
 
 // SAFETY: no match.
 unsafe impl<K: Searched> Zeroed for Matches<K> {}
@@ -76,6 +77,30 @@ pub(super) trait Searched: Keyed {
         matches: &Matches<Self>,
         at: usize,
     ) -> Option<*mut pg_sys::IndexTupleData>;
+
+    /// Puts a match's values into a slot without the guard: it does not panic. None if [`fill`](Self::fill) is to do it.
+    ///
+    /// # Safety
+    /// As for [`fill`](Self::fill).
+    unsafe fn fill_unguarded(
+        conditions: &mut Self::Conditions,
+        matches: &Matches<Self>,
+        at: usize,
+        row: &mut RowColumns,
+        slot: &mut TupleTableSlot,
+    ) -> Option<()>;
+
+    /// Puts a match's values into a slot. None if the entry is damaged.
+    ///
+    /// # Safety
+    /// The match exists, the slot has the row's columns, and keys are wanted. May raise when out of memory.
+    unsafe fn fill(
+        conditions: &mut Self::Conditions,
+        matches: &Matches<Self>,
+        at: usize,
+        row: &mut RowColumns,
+        slot: &mut TupleTableSlot,
+    ) -> Option<()>;
 
     /// The first key behind the rows of a group by so many columns; `None` if there can be none. Key spaces whose rows are
     /// not grouped have none.

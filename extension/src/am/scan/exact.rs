@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use fpbtree_engine::format::{Key, Lane, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::scan::{Matches, Range, Rows, Selection, Wanted};
-use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData};
+use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData, TupleTableSlot};
 
 use super::conditions::Searched;
 use super::pages::Visitor;
@@ -16,7 +16,9 @@ use crate::pg::loan::Lender;
 use crate::pg::memory::zeroed_values;
 use crate::pg::per_backend::PerBackend;
 use crate::values::bounds::{self, ColumnOrder, ContextList, Neighbours, interval, neighbours};
+use crate::values::column;
 use crate::values::keys::Keyed;
+use crate::values::row::{RowColumn, RowColumns};
 use crate::values::tuple::{Plain, Tuple};
 
 /// What a scan of exact lanes looks for.
@@ -123,6 +125,39 @@ macro_rules! searched {
                     Self::form_unguarded(conditions, matches, at)
                         .or_else(|| Self::index_tuple(conditions.shape, &matches.entry(at), &mut conditions.tuple))
                 }
+            }
+
+            #[inline(always)]
+            unsafe fn fill_unguarded(
+                conditions: &mut ExactConditions,
+                matches: &Matches<$lane>,
+                at: usize,
+                row: &mut RowColumns,
+                slot: &mut TupleTableSlot,
+            ) -> Option<()> {
+                let entry = matches.tids().get(at).map(|&tid| (matches.lane(at).to_u128(), tid))?;
+                // SAFETY: the caller's.
+                unsafe {
+                    let filled = conditions.plain.as_ref().and_then(|plain| plain.fill(entry, row, slot));
+                    filled.or_else(|| Self::fill(conditions, matches, at, row, slot))
+                }
+            }
+
+            unsafe fn fill(
+                conditions: &mut ExactConditions,
+                matches: &Matches<$lane>,
+                at: usize,
+                row: &mut RowColumns,
+                slot: &mut TupleTableSlot,
+            ) -> Option<()> {
+                let (shape, lane, tid) = (conditions.shape, matches.lane(at).to_u128(), matches.tid(at));
+                let value = |column: &mut RowColumn| {
+                    let ty = shape.columns()[column.place].ty;
+                    shape.unpack(lane, tid, column.place).map(|image| column::value(ty, image, &mut column.room))
+                };
+                // SAFETY: the caller's.
+                unsafe { row.fill(slot, value) };
+                Some(())
             }
 
             #[inline(always)]

@@ -13,7 +13,7 @@ impl<K: Searched> ScanState<K> {
                 self.mark.copy = zeroed_value(self.context);
             }
             (*self.mark.copy).copy_from(&self.matches);
-            (self.mark.here, self.mark.block) = (false, self.block);
+            (self.mark.here, self.mark.block, self.mark.seen) = (false, self.block, self.seen);
             self.mark.cursor.copy_from(&self.cursor);
             self.mark.pin = self.pin.take();
         }
@@ -40,7 +40,7 @@ impl<K: Searched> ScanState<K> {
             self.positioned = self.mark.set;
             if self.mark.set {
                 self.matches.copy_from(&*self.mark.copy);
-                (self.at, self.block) = (self.mark.at, self.mark.block);
+                (self.at, self.block, self.seen) = (self.mark.at, self.mark.block, self.mark.seen);
                 self.cursor.copy_from(&self.mark.cursor);
                 self.pin = self.mark.pin.take();
                 self.mark.here = true;

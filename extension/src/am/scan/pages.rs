@@ -1,5 +1,5 @@
-//! A scan's rows a page at a time, for plan nodes of ours that need no tuples: the matches of a leaf, less those that
-//! the snapshot does not see.
+//! A scan's rows as plan nodes of ours take them, which need no tuples: the matches of a leaf, less those that the
+//! snapshot does not see, all together or one after another.
 //!
 //! Which blocks are all-visible is asked when the leaf has been read and is still pinned. An insertion clears a block's
 //! bit before its entry can be in a leaf, so of an entry that is there the map is not behind; and VACUUM, which would
@@ -18,6 +18,7 @@ use crate::pg::tid::heap_tid;
 use crate::pg::visibility::VisibilityMap;
 use crate::pg::{errors, ffi, relation};
 use crate::values::keys::with_keys;
+use crate::values::row::RowColumns;
 
 /// What looks at the rows of a page.
 pub trait Visitor {
@@ -42,6 +43,23 @@ pub struct Visibility {
     pub slot: *mut TupleTableSlot,
     /// Rows looked up so far.
     pub fetched: u64,
+    /// Rows found so far that the snapshot sees, where rows are taken one after another.
+    pub seen: u64,
+    /// How many rows of a page are looked up next: few at first, as the scan may be about to stop.
+    stretch: usize,
+}
+
+impl Visibility {
+    /// Nothing is looked up yet. The slot is for rows of the table.
+    pub const fn new(slot: *mut TupleTableSlot) -> Visibility {
+        Visibility { map: VisibilityMap::new(), slot, fetched: 0, seen: 0, stretch: 1 }
+    }
+
+    /// As many rows as are to be looked up now; more the next time.
+    fn next_stretch(&mut self) -> usize {
+        let longer = (self.stretch * 4).min(MAX_PAGE_ENTRIES);
+        core::mem::replace(&mut self.stretch, longer)
+    }
 }
 
 impl<K: Searched> ScanState<K> {
@@ -68,6 +86,82 @@ impl<K: Searched> ScanState<K> {
             self.leave_out_invisible(scan, visibility);
             true
         }
+    }
+
+    /// Steps to the next row of the page, if it is known to be seen, and puts it into a slot; `false` changes nothing.
+    #[inline(always)]
+    unsafe fn step_in_page(&mut self, direction: Direction, row: &mut RowColumns, slot: &mut TupleTableSlot) -> bool {
+        let next = self.at + 1;
+        if !self.positioned || direction != self.cursor.direction() || next >= self.seen {
+            return false;
+        }
+        // SAFETY: the match exists, and the slot has the row's columns.
+        let filled = unsafe { K::fill_unguarded(&mut self.conditions, &self.matches, next, row, slot) };
+        if filled.is_some() {
+            self.at = next;
+        }
+        filled.is_some()
+    }
+
+    /// Steps to the next row that the snapshot sees, in the page or in one behind it; `false` at the end. Nothing is locked
+    /// then; the page is pinned.
+    unsafe fn step_to_seen(
+        &mut self,
+        scan: &mut IndexScanDescData,
+        direction: Direction,
+        visibility: &mut Visibility,
+    ) -> bool {
+        // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked. No frame here owns a destructor.
+        unsafe {
+            let mut next = None;
+            if !self.positioned {
+                visibility.stretch = 1;
+                self.start(scan, direction);
+            } else if direction == self.cursor.direction() {
+                next = Some(self.at + 1);
+            } else if self.at > 0 {
+                next = Some(self.at - 1);
+            } else {
+                self.leave_page();
+                self.cursor.turn();
+            }
+            loop {
+                if let Some(at) = next
+                    && self.see(scan, at, visibility)
+                {
+                    self.at = at;
+                    return true;
+                }
+                errors::check_for_interrupts();
+                if !self.read_page(scan) {
+                    return false;
+                }
+                relation::count_index_tuples(scan.indexRelation, self.matches.len());
+                (self.seen, next) = (0, Some(0));
+            }
+        }
+    }
+
+    /// Leaves out matches that the snapshot does not see until there is one at this place that it does; `false` if there is
+    /// none.
+    unsafe fn see(&mut self, scan: &mut IndexScanDescData, at: usize, visibility: &mut Visibility) -> bool {
+        while at >= self.seen {
+            let before = self.seen;
+            if before == self.matches.len() {
+                return false;
+            }
+            // SAFETY: the scan's relations are open, and the leaf is pinned.
+            unsafe {
+                self.seen = if before == 0 && self.are_all_visible(scan, visibility) {
+                    self.matches.len()
+                } else {
+                    let to = self.matches.len().min(before + visibility.next_stretch());
+                    to - self.leave_out_between(scan, before, to, visibility)
+                };
+            }
+            visibility.seen += (self.seen - before) as u64;
+        }
+        true
     }
 
     /// Begins the scan and skips rows that the snapshot sees. Says how many were missing; if none was, the scan stands at
@@ -156,11 +250,24 @@ impl<K: Searched> ScanState<K> {
     unsafe fn leave_out_invisible(&mut self, scan: &mut IndexScanDescData, visibility: &mut Visibility) {
         // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
         unsafe {
-            if self.matches.is_empty() || self.are_all_visible(scan, visibility) {
-                return;
+            if !self.matches.is_empty() && !self.are_all_visible(scan, visibility) {
+                self.leave_out_between(scan, 0, self.matches.len(), visibility);
             }
+        }
+    }
+
+    /// Leaves out those between two places, and says how many they are.
+    unsafe fn leave_out_between(
+        &mut self,
+        scan: &mut IndexScanDescData,
+        from: usize,
+        to: usize,
+        visibility: &mut Visibility,
+    ) -> usize {
+        // SAFETY: as for the caller.
+        unsafe {
             let (mut doubtful, mut count) = ([0; MAX_PAGE_ENTRIES], 0);
-            for at in 0..self.matches.len() {
+            for at in from..to {
                 doubtful[count] = at as u16;
                 count += usize::from(!self.is_in_map(scan, at, visibility));
             }
@@ -175,7 +282,20 @@ impl<K: Searched> ScanState<K> {
                 }
             }
             self.matches.leave_out(&doubtful[..gone]);
+            gone
         }
+    }
+
+    /// Puts the row that the scan is at into a slot. Raises an error if its entry is damaged.
+    #[inline(always)]
+    unsafe fn fill(&mut self, row: &mut RowColumns, slot: &mut TupleTableSlot) -> bool {
+        // SAFETY: the match exists, and the slot has the row's columns.
+        let filled =
+            row.is_empty() || unsafe { K::fill(&mut self.conditions, &self.matches, self.at, row, slot) }.is_some();
+        if !filled {
+            self.store.fail(Error::Corrupt { block: self.block, what: "entry's key is damaged" });
+        }
+        filled
     }
 
     /// Whether the snapshot sees the rows of all matches, as far as the map says at once. Raises an error if the table
@@ -260,6 +380,45 @@ pub unsafe fn read(scan: IndexScanDesc, is_first: bool, wants_keys: bool, visibi
     unsafe { super::with_state!(scan, state => state.read_visible(&mut *scan, is_first, wants_keys, visibility)) }
 }
 
+/// Steps to the next row in a direction, and puts it into a slot; `false` at the end of the scan, or at its beginning if the
+/// direction is the other one. What the slot has of the row stays as long as the scan stands there.
+///
+/// # Safety
+/// A scan of ours that `amrescan` prepared, for tuples, and of which rows are taken only so; the slot has the row's
+/// columns; nothing is locked. May raise.
+pub unsafe fn step(
+    scan: IndexScanDesc,
+    direction: pg_sys::ScanDirection::Type,
+    visibility: &mut Visibility,
+    row: &mut RowColumns,
+    slot: &mut TupleTableSlot,
+) -> bool {
+    let direction = super::way(direction);
+    // SAFETY: the scan is ours.
+    unsafe {
+        super::with_state!(scan, state => {
+            state.step_to_seen(&mut *scan, direction, visibility) && state.fill(row, slot)
+        })
+    }
+}
+
+/// As [`step`], but only as far as the row is in the page that was read last and known to be seen; `false` changes nothing.
+/// It does not panic.
+///
+/// # Safety
+/// As for [`step`].
+#[inline]
+pub unsafe fn step_in_page(
+    scan: IndexScanDesc,
+    direction: pg_sys::ScanDirection::Type,
+    row: &mut RowColumns,
+    slot: &mut TupleTableSlot,
+) -> bool {
+    let direction = super::way(direction);
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.step_in_page(direction, row, slot)) }
+}
+
 /// Goes on behind the rows of a group by so many columns, which is the last of the page. If `last` is there, it is shown
 /// them from the last one back, page by page, as long as it says `true`.
 ///
@@ -300,6 +459,24 @@ pub unsafe fn skip(
     let direction = super::way(direction);
     // SAFETY: the scan is ours.
     unsafe { super::with_state!(scan, state => state.skip(&mut *scan, direction, rows, visibility)) }
+}
+
+/// Notes the place that a scan is at.
+///
+/// # Safety
+/// A scan of ours that `amrescan` prepared.
+pub unsafe fn mark(scan: IndexScanDesc) {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.set_mark()) }
+}
+
+/// Goes back to the place that was noted last.
+///
+/// # Safety
+/// As for [`mark`]; nothing is locked. May raise.
+pub unsafe fn restore(scan: IndexScanDesc) {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.restore()) }
 }
 
 /// Raises an error about the page that was read last: it is damaged.

@@ -50,6 +50,9 @@ pub(super) struct ScanState<K: Searched> {
     /// Whether `matches` holds a page and `at` a place in it. If not, the next call begins at an end.
     pub positioned: bool,
     pub at: usize,
+    /// How many of the matches, from the first on, are known to be of rows that the snapshot sees, if rows are taken by the
+    /// page.
+    pub seen: usize,
     /// The page of the matches, and its pin if that is kept.
     pub block: Block,
     pub pin: Option<Pinned<PgStore>>,
@@ -68,6 +71,7 @@ pub(super) struct MarkedPlace<K: Searched> {
     /// Whether it is in the page that the scan is at, or in the copy.
     pub here: bool,
     pub at: usize,
+    pub seen: usize,
     pub cursor: Cursor<K>,
     pub block: Block,
     pub pin: Option<Pinned<PgStore>>,
@@ -148,6 +152,7 @@ pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).hot).write(HotLookup::new());
         (&raw mut (*state).positioned).write(false);
         (&raw mut (*state).at).write(0);
+        (&raw mut (*state).seen).write(0);
         (&raw mut (*state).block).write(0);
         (&raw mut (*state).pin).write(None);
         MarkedPlace::init(&raw mut (*state).mark);
@@ -165,6 +170,7 @@ impl<K: Searched> MarkedPlace<K> {
             (&raw mut (*mark).set).write(false);
             (&raw mut (*mark).here).write(false);
             (&raw mut (*mark).at).write(0);
+            (&raw mut (*mark).seen).write(0);
             Cursor::init(&raw mut (*mark).cursor);
             (&raw mut (*mark).block).write(0);
             (&raw mut (*mark).pin).write(None);
