@@ -76,6 +76,16 @@ impl<'m, L: Lane> Rows<'m, L> {
         Some(Key::new(L::from_u128(lane), Tid::MIN))
     }
 
+    /// The first key of a group by so many columns, if there can be one.
+    pub fn before_group(group: (u128, bool), shape: &KeyShape, columns: usize) -> Option<Key<L>> {
+        let ((lanes, rank), shift) = (group, shape.slot(columns - 1).shift);
+        if shape.columns().len() == 1 {
+            return Some(Key::new(L::from_u128(lanes), Tid::first(rank)));
+        }
+        let lane = lanes.checked_shl(shift).filter(|lane| lane >> shift == lanes && *lane <= L::MAX.to_u128())?;
+        Some(Key::new(L::from_u128(lane), Tid::MIN))
+    }
+
     /// Where the rows end that are equal to the `from`-th in their first columns. Most groups are small, or have the
     /// rest of the page.
     pub fn group_end(&self, from: usize, shape: &KeyShape, columns: usize) -> usize {
@@ -326,6 +336,9 @@ mod tests {
                     end.unwrap_or(keys.len()),
                     "behind {depth} columns at {at}"
                 );
+                let first = (0..=at).find(|&other| fields(other, depth) == fields(at, depth));
+                let before = Rows::<L>::before_group(rows.group(at, shape, depth), shape, depth);
+                assert_eq!(before.map(place), first, "before {depth} columns at {at}");
             }
         }
         for (c, of) in columns.iter().enumerate() {

@@ -401,6 +401,7 @@ unsafe extern "C-unwind" {
     pub fn expression_returns_set(node: *mut Node) -> bool;
     pub fn estimate_expression_value(root: *mut PlannerInfo, node: *mut Node) -> *mut Node;
     pub fn copyObjectImpl(object: *const c_void) -> *mut c_void;
+    pub fn equal(one: *const c_void, other: *const c_void) -> bool;
     pub fn list_member(list: *const List, member: *const c_void) -> bool;
     pub fn lappend_int(list: *mut List, member: c_int) -> *mut List;
     pub fn makeTargetEntry(

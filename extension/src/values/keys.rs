@@ -334,6 +334,33 @@ impl BytesColumns {
         &self.shape
     }
 
+    /// How many columns the index has, those beside the key among them.
+    pub fn count(&self) -> usize {
+        self.all
+    }
+
+    /// Puts the first columns of an entry into a tuple. None if the entry is damaged.
+    ///
+    /// # Safety
+    /// The caller's frames own no destructors: may raise when out of memory.
+    #[inline(always)]
+    pub unsafe fn put_first(&self, count: usize, entry: &Entry<'_, Bytes>, tuple: &mut Tuple) -> Option<()> {
+        let mut room = KeyBuffer::new();
+        let Opened { mut normal, mut value, mut carried } = self.shape.open(&entry.key, &mut room)?;
+        tuple.clear();
+        // SAFETY: no frame here owns a destructor.
+        unsafe {
+            for (c, codec) in self.codecs[..self.keys.min(count)].iter().enumerate() {
+                let key = if c < self.shape.opaque_from() { &mut normal } else { &mut value };
+                codec.get(key, &mut carried, tuple)?;
+            }
+            for payload in self.payloads[self.keys..count.max(self.keys)].iter().flatten() {
+                payload.get(&mut carried, tuple)?;
+            }
+        }
+        Some(())
+    }
+
     /// How a key column's values become digits.
     pub fn codec(&self, column: usize) -> &Codec {
         &self.codecs[column]
@@ -521,19 +548,8 @@ impl Keyed for Bytes {
                 return formed;
             }
         }
-        let mut room = KeyBuffer::new();
-        let Opened { mut normal, mut value, mut carried } = columns.shape.open(&entry.key, &mut room)?;
-        tuple.clear();
-        // SAFETY: no frame here owns a destructor.
-        unsafe {
-            for (c, codec) in columns.codecs[..columns.keys].iter().enumerate() {
-                let key = if c < columns.shape.opaque_from() { &mut normal } else { &mut value };
-                codec.get(key, &mut carried, tuple)?;
-            }
-            for payload in columns.payloads[columns.keys..columns.all].iter().flatten() {
-                payload.get(&mut carried, tuple)?;
-            }
-        }
+        // SAFETY: the caller's.
+        unsafe { columns.put_first(columns.all, entry, tuple)? };
         Some(tuple.form(entry.tid))
     }
 

@@ -9,6 +9,7 @@ use crate::values::column::ImageBuffer;
 pub struct RowColumns {
     columns: [RowColumn; KeyShape::MAX_COLUMNS],
     count: usize,
+    end: usize,
 }
 
 /// A column of a slot.
@@ -26,18 +27,18 @@ impl RowColumns {
     /// more than an index has.
     pub fn of(columns: impl IntoIterator<Item = (usize, u8)>) -> Option<RowColumns> {
         let filler = [const { RowColumn { place: 0, by_value: 0, room: ImageBuffer::new() } }; KeyShape::MAX_COLUMNS];
-        let mut row = RowColumns { columns: filler, count: 0 };
+        let mut row = RowColumns { columns: filler, count: 0, end: 0 };
         for (place, by_value) in columns {
             let column = row.columns.get_mut(row.count).filter(|_| place < KeyShape::MAX_COLUMNS)?;
             (column.place, column.by_value) = (place, by_value);
-            row.count += 1;
+            (row.count, row.end) = (row.count + 1, row.end.max(place + 1));
         }
         Some(row)
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+    /// How many of the index's columns, from the first on, these are among.
+    pub fn end(&self) -> usize {
+        self.end
     }
 
     /// Puts a value into each column of a slot, or NULL.

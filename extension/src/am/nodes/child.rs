@@ -1,8 +1,8 @@
 //! The index scan below a node of ours.
 
 use pgrx::pg_sys::{
-    self, IndexOnlyScanState, IndexPath, IndexScanDesc, IndexScanState, Node, NodeTag, PlanState, Relation,
-    RestrictInfo, TupleTableSlot,
+    self, IndexOnlyScanState, IndexPath, IndexScanDesc, IndexScanState, Node, NodeTag, Oid, PlanState, Relation,
+    RestrictInfo, ScanDirection, TupleTableSlot,
 };
 
 use crate::am::handler;
@@ -60,6 +60,27 @@ impl Child {
     pub unsafe fn index(self) -> Relation {
         // SAFETY: the caller's.
         unsafe { either!(self, node => node.iss_RelationDesc, node.ioss_RelationDesc) }
+    }
+
+    /// The index, as the plan has it, and which way the plan goes through it.
+    ///
+    /// # Safety
+    /// The node has not ended.
+    pub unsafe fn plan(self) -> (Oid, ScanDirection::Type) {
+        // SAFETY: the caller's; a plan is what its node says.
+        unsafe {
+            let plan = (*self.node()).plan;
+            match self {
+                Child::Plain(_) => {
+                    let plan = &*plan.cast::<pg_sys::IndexScan>();
+                    (plan.indexid, plan.indexorderdir)
+                }
+                Child::IndexOnly(_) => {
+                    let plan = &*plan.cast::<pg_sys::IndexOnlyScan>();
+                    (plan.indexid, plan.indexorderdir)
+                }
+            }
+        }
     }
 
     /// A slot for rows of the table.
@@ -122,24 +143,45 @@ impl Child {
     }
 }
 
-/// Whether a path is of an index of ours, of nothing that comes from another table, and decides all conditions, without a
-/// comparison of rows among them: those are looked at again.
+/// Whether a path is of an index of ours, of nothing that comes from another table, and decides all conditions that it has,
+/// without a comparison of rows among them: those are looked at again.
 ///
 /// # Safety
 /// The planner's.
-pub(super) unsafe fn decides_all(path: &IndexPath) -> bool {
+pub(super) unsafe fn is_exact(path: &IndexPath) -> bool {
     // SAFETY: the planner's.
     unsafe {
-        let clauses = || list::members::<pg_sys::IndexClause>(path.indexclauses);
-        let is_decided = |condition: *mut RestrictInfo| clauses().any(|clause| (*clause).rinfo == condition);
-        let is_exact = |clause: &pg_sys::IndexClause| {
+        let mut clauses = list::members::<pg_sys::IndexClause>(path.indexclauses);
+        let decides = |clause: &pg_sys::IndexClause| {
             list::members::<RestrictInfo>(clause.indexquals)
                 .all(|condition| (*(*condition).clause.cast::<Node>()).type_ != NodeTag::T_RowCompareExpr)
         };
         handler::is_ours(&*path.indexinfo)
             && path.path.param_info.is_null()
             && path.indexorderbys.is_null()
-            && clauses().all(|clause| !(*clause).lossy && is_exact(&*clause))
-            && list::members((*path.indexinfo).indrestrictinfo).all(is_decided)
+            && clauses.all(|clause| !(*clause).lossy && decides(&*clause))
     }
+}
+
+/// The conditions on a path's table that the path does not have.
+///
+/// # Safety
+/// The planner's.
+pub(super) unsafe fn undecided(path: &IndexPath) -> impl Iterator<Item = *mut RestrictInfo> {
+    // SAFETY: the planner's.
+    unsafe {
+        let clauses = path.indexclauses;
+        list::members::<RestrictInfo>((*path.indexinfo).indrestrictinfo).filter(move |&condition| {
+            !list::members::<pg_sys::IndexClause>(clauses).any(|clause| (*clause).rinfo == condition)
+        })
+    }
+}
+
+/// Whether a path [is exact](is_exact) and there is no other condition.
+///
+/// # Safety
+/// The planner's.
+pub(super) unsafe fn decides_all(path: &IndexPath) -> bool {
+    // SAFETY: the planner's.
+    unsafe { is_exact(path) && undecided(path).next().is_none() }
 }

@@ -229,6 +229,21 @@ unsafe extern "C-unwind" fn explain<W: Work>(
     unsafe { pgrx_extern_c_guard(|| work::<W>(node).explain(state)) }
 }
 
+/// Says in EXPLAIN by how many of the index's first columns rows are grouped.
+///
+/// # Safety
+/// The plan's relations are locked. May raise.
+pub(super) unsafe fn explain_group(child: Child, depth: usize, state: *mut ExplainState) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (index, _) = child.plan();
+        let names = list::of((0..depth).map(|column| ffi::get_attname(index, column as i16 + 1, false)));
+        if !names.is_null() {
+            ffi::ExplainPropertyList(c"Group Key".as_ptr(), names, state);
+        }
+    }
+}
+
 impl Below {
     /// Runs what reads the scan below by the page and says how many rows it found; EXPLAIN (ANALYZE) says so of that node.
     ///

@@ -18,6 +18,8 @@ use crate::pg::{ffi, options};
 
 mod aggregate;
 mod child;
+mod columns;
+mod distinct;
 mod executor;
 mod offset;
 mod rows;
@@ -35,6 +37,7 @@ pub fn register() {
     // SAFETY: at library load, where hooks are installed.
     unsafe {
         ffi::RegisterCustomScanMethods(aggregate::Aggregate::methods().0);
+        ffi::RegisterCustomScanMethods(distinct::Distinct::methods().0);
         ffi::RegisterCustomScanMethods(offset::Offset::methods().0);
         ffi::RegisterCustomScanMethods(rows::Rows::methods().0);
         PREVIOUS.set(pg_sys::create_upper_paths_hook);
@@ -64,7 +67,10 @@ unsafe extern "C-unwind" fn add_paths(
         }
         match stage {
             UpperRelationKind::UPPERREL_GROUP_AGG => aggregate::add_paths(root, input, output, extra.cast()),
-            UpperRelationKind::UPPERREL_DISTINCT => aggregate::add_paths(root, input, output, core::ptr::null_mut()),
+            UpperRelationKind::UPPERREL_DISTINCT => {
+                aggregate::add_paths(root, input, output, core::ptr::null_mut());
+                distinct::add_paths(root, input, output);
+            }
             UpperRelationKind::UPPERREL_FINAL => offset::add_path(root, output),
             _ => {}
         }

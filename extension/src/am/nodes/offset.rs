@@ -11,7 +11,7 @@ use pgrx::pg_sys::{
     TupleTableSlot,
 };
 
-use super::child::{self, Child};
+use super::child;
 use super::executor::{self, Below, Work};
 use super::{OPERATORS_A_ROW, new_path, new_plan, rows};
 use crate::am::scan::pages;
@@ -228,11 +228,7 @@ impl Offset {
     unsafe fn skip_pages(&mut self, rows: u64) -> u64 {
         // SAFETY: the node below has begun, and nothing is read of its scan.
         unsafe {
-            let plan = (*self.below.child.node()).plan;
-            let direction = match self.below.child {
-                Child::Plain(_) => (*plan.cast::<pg_sys::IndexScan>()).indexorderdir,
-                Child::IndexOnly(_) => (*plan.cast::<pg_sys::IndexOnlyScan>()).indexorderdir,
-            };
+            let (_, direction) = self.below.child.plan();
             self.below.measured(|below| {
                 let missing = pages::skip(below.child.scan(), direction, rows, &mut below.visibility);
                 (missing, rows - missing)

@@ -6,13 +6,12 @@ use core::ffi::{CStr, c_int};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, CustomExecMethods, CustomPath, CustomPathMethods, CustomScan, CustomScanMethods, CustomScanState, EState,
-    ExprContext, IndexOptInfo, IndexPath, List, Node, NodeTag, Path, Plan, PlannerInfo, RelOptInfo, ScanDirection,
-    TargetEntry, TupleTableSlot, Var,
+    ExprContext, IndexOptInfo, IndexPath, List, Node, NodeTag, Path, Plan, PlannerInfo, RelOptInfo, RestrictInfo,
+    ScanDirection, TargetEntry, TupleTableSlot, Var,
 };
 
-use super::child::{self, Child};
 use super::executor::{self, Below, Work};
-use super::{new_path, new_plan};
+use super::{child, columns, new_path, new_plan};
 use crate::am::scan::pages;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list};
@@ -31,7 +30,7 @@ const SPARED: f64 = 0.5;
 /// Bytes of a `name`, of which the index has something else.
 const NAME_LENGTH: i16 = pg_sys::NAMEDATALEN as i16;
 
-/// Adds a path to those of a table for each index-only scan of ours that decides its conditions.
+/// Adds a path to those of a table for each index-only scan of ours.
 ///
 /// # Safety
 /// The planner's. May raise.
@@ -73,7 +72,8 @@ pub(super) unsafe fn scan_below(path: *mut Path) -> Option<*mut IndexPath> {
     }
 }
 
-/// An index-only scan of whole columns that the node can take the place of.
+/// An index-only scan of whole columns that the node can take the place of. Conditions that the index does not decide are
+/// the node's filter; but one that says nothing of rows would have the server put a node of its own between.
 unsafe fn index_only_scan(path: *mut Path) -> Option<*mut IndexPath> {
     // SAFETY: the planner's; a path is what its tag says.
     unsafe {
@@ -82,10 +82,20 @@ unsafe fn index_only_scan(path: *mut Path) -> Option<*mut IndexPath> {
             return None;
         }
         let scan = path.cast::<IndexPath>();
-        let mut columns = list::members::<Node>((*(*path).pathtarget).exprs);
-        (child::decides_all(&*scan) && columns.all(|column| column_of(&*(*scan).indexinfo, column).is_some()))
+        let are_columns = |expressions: *mut List| {
+            list::members::<Node>(expressions).all(|column| column_of(&*(*scan).indexinfo, column).is_some())
+        };
+        let is_filter =
+            |condition: *mut RestrictInfo| !(*condition).pseudoconstant && are_columns(columns_in((*condition).clause));
+        (child::is_exact(&*scan) && are_columns((*(*path).pathtarget).exprs) && child::undecided(&*scan).all(is_filter))
             .then_some(scan)
     }
+}
+
+/// The columns that an expression, or a list of them, is about.
+unsafe fn columns_in<T>(expressions: *mut T) -> *mut List {
+    // SAFETY: the planner's.
+    unsafe { ffi::pull_var_clause(expressions.cast(), pg_sys::PVC_RECURSE_PLACEHOLDERS as c_int) }
 }
 
 /// Which column of the index an expression is, and the bytes of its values if these are passed by value, else 0; if it is
@@ -93,14 +103,9 @@ unsafe fn index_only_scan(path: *mut Path) -> Option<*mut IndexPath> {
 unsafe fn column_of(index: &IndexOptInfo, expression: *mut Node) -> Option<(usize, u8)> {
     // SAFETY: the planner's; a node is what its tag says.
     unsafe {
-        if (*expression).type_ != NodeTag::T_Var {
-            return None;
-        }
-        let var = &*expression.cast::<Var>();
-        let columns = core::slice::from_raw_parts(index.indexkeys, index.ncolumns as usize);
-        let place = columns.iter().position(|&column| column == c_int::from(var.varattno) && column > 0)?;
+        let place = columns::column(index, &*index.rel, expression)?;
         let (mut length, mut by_value, mut align) = (0, false, 0);
-        ffi::get_typlenbyvalalign(var.vartype, &mut length, &mut by_value, &mut align);
+        ffi::get_typlenbyvalalign((*expression.cast::<Var>()).vartype, &mut length, &mut by_value, &mut align);
         (length != NAME_LENGTH).then_some((place, if by_value { length as u8 } else { 0 }))
     }
 }
@@ -121,7 +126,10 @@ unsafe fn path_above(scan: *mut IndexPath) -> *mut CustomPath {
         {
             new.disabled_nodes = child.disabled_nodes;
         }
-        let spared = child.rows * (*child.parent).allvisfrac * SPARED * pg_sys::cpu_tuple_cost;
+        let scanned = ((*below).indexselectivity * (*child.parent).tuples).max(child.rows);
+        // Of what workers share, each has its part.
+        let own = if child.parallel_aware { child.rows } else { scanned };
+        let spared = own * (*child.parent).allvisfrac * SPARED * pg_sys::cpu_tuple_cost;
         (new.rows, new.startup_cost) = (child.rows, child.startup_cost);
         new.total_cost = (child.total_cost - spared).max(child.startup_cost);
         (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION
@@ -148,6 +156,17 @@ unsafe extern "C-unwind" fn plan(
         let scan = new_plan::<Rows>(path, targets, plans);
         let below = list::members::<IndexPath>((*path).custom_paths).zip(list::members::<Plan>(plans)).next();
         let Some((index, below)) = below else { executor::malformed::<Rows>() };
+        ((*scan).scan.plan.qual, (*below).qual) = ((*below).qual, core::ptr::null_mut());
+        for column in list::members::<pg_sys::Expr>(columns_in((*scan).scan.plan.qual)) {
+            if list::members::<TargetEntry>((*below).targetlist)
+                .any(|target| ffi::equal((*target).expr.cast(), column.cast()))
+            {
+                continue;
+            }
+            let number = list::cells((*below).targetlist).len() as i16 + 1;
+            let target = ffi::makeTargetEntry(column, number, core::ptr::null_mut(), false);
+            (*below).targetlist = ffi::lappend((*below).targetlist, target.cast());
+        }
         (*scan).custom_scan_tlist = ffi::copyObjectImpl((*below).targetlist.cast()).cast();
         for target in list::members::<TargetEntry>((*below).targetlist) {
             let Some((place, by_value)) = column_of(&*(*index).indexinfo, (*target).expr.cast()) else {
@@ -195,11 +214,9 @@ impl Work for Rows {
         unsafe {
             let mut numbers = list::integers(plan.custom_private);
             let pairs = core::iter::from_fn(|| Some((numbers.next()? as usize, numbers.next()? as u8)));
-            let (Some(row), Child::IndexOnly(child)) = (RowColumns::of(pairs), below.child) else {
-                executor::malformed::<Rows>()
-            };
-            let plan: *mut pg_sys::IndexOnlyScan = (*child).ss.ps.plan.cast();
-            let is_backward = (*plan).indexorderdir == ScanDirection::BackwardScanDirection;
+            let Some(row) = RowColumns::of(pairs) else { executor::malformed::<Rows>() };
+            let (_, direction) = below.child.plan();
+            let is_backward = direction == ScanDirection::BackwardScanDirection;
             Rows { below, estate: node.ss.ps.state, is_backward, row, stage: Stage::Fresh }
         }
     }

@@ -153,7 +153,11 @@ impl Searched for Bytes {
     ) -> Option<()> {
         // SAFETY: the caller's; no frame here owns a destructor.
         unsafe {
-            Self::form(conditions, matches, at)?;
+            if row.end() == conditions.columns.count() {
+                Self::form(conditions, matches, at)?;
+            } else {
+                conditions.columns.put_first(row.end(), &matches.entry(at)?, &mut conditions.tuple)?;
+            }
             row.fill(slot, |column| conditions.tuple.value(column.place, column.by_value));
         }
         Some(())

@@ -102,9 +102,24 @@ pub(super) trait Searched: Keyed {
         slot: &mut TupleTableSlot,
     ) -> Option<()>;
 
+    /// The group by so many columns that a match is in. Key spaces whose rows are not grouped have one alone.
+    fn group(_conditions: &Self::Conditions, _matches: &Matches<Self>, _at: usize, _columns: usize) -> (u128, bool) {
+        (0, false)
+    }
+
+    /// Where the matches end that are in one group with the `at`-th.
+    fn group_end(_conditions: &Self::Conditions, matches: &Matches<Self>, _at: usize, _columns: usize) -> usize {
+        matches.len()
+    }
+
     /// The first key behind the rows of a group by so many columns; `None` if there can be none. Key spaces whose rows are
     /// not grouped have none.
     fn behind_group(_conditions: &Self::Conditions, _group: (u128, bool), _columns: usize) -> Option<Self::OwnedKey> {
+        None
+    }
+
+    /// The first key of a group, likewise.
+    fn before_group(_conditions: &Self::Conditions, _group: (u128, bool), _columns: usize) -> Option<Self::OwnedKey> {
         None
     }
 

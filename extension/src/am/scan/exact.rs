@@ -178,6 +178,27 @@ macro_rules! searched {
                 Rows::<$lane>::behind_group(group, conditions.shape, columns)
             }
 
+            fn before_group(
+                conditions: &ExactConditions,
+                group: (u128, bool),
+                columns: usize,
+            ) -> Option<Key<$lane>> {
+                Rows::<$lane>::before_group(group, conditions.shape, columns)
+            }
+
+            fn group(
+                conditions: &ExactConditions,
+                matches: &Matches<$lane>,
+                at: usize,
+                columns: usize,
+            ) -> (u128, bool) {
+                matches.rows().group(at, conditions.shape, columns)
+            }
+
+            fn group_end(conditions: &ExactConditions, matches: &Matches<$lane>, at: usize, columns: usize) -> usize {
+                matches.rows().group_end(at, conditions.shape, columns)
+            }
+
             fn visit<V: Visitor>(conditions: &ExactConditions, matches: &Matches<$lane>, visitor: V) -> V::Out {
                 match conditions.wants_keys {
                     true => visitor.rows(conditions.shape, matches.rows()),

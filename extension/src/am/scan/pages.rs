@@ -246,6 +246,30 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
+    /// Goes on, the way that the scan goes, behind the group by so many columns of the row that it is at.
+    unsafe fn leave_group_of_row(&mut self, columns: usize) {
+        let end = K::group_end(&self.conditions, &self.matches, self.at, columns);
+        if end < self.matches.len() {
+            self.at = end - 1;
+            return;
+        }
+        let group = K::group(&self.conditions, &self.matches, self.at, columns);
+        let beyond = match self.cursor.direction() {
+            Direction::Forward => K::behind_group(&self.conditions, group, columns),
+            Direction::Backward => K::before_group(&self.conditions, group, columns),
+        };
+        self.at = self.matches.len() - 1;
+        // SAFETY: the scan is ours, and stands at a page; nothing is locked.
+        unsafe {
+            self.stop_looking_ahead();
+            self.leave_page();
+        }
+        match &beyond {
+            Some(place) => self.cursor.skip_to(place),
+            None => self.cursor.end(),
+        }
+    }
+
     /// Leaves out matches whose rows the snapshot does not see.
     unsafe fn leave_out_invisible(&mut self, scan: &mut IndexScanDescData, visibility: &mut Visibility) {
         // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
@@ -290,8 +314,7 @@ impl<K: Searched> ScanState<K> {
     #[inline(always)]
     unsafe fn fill(&mut self, row: &mut RowColumns, slot: &mut TupleTableSlot) -> bool {
         // SAFETY: the match exists, and the slot has the row's columns.
-        let filled =
-            row.is_empty() || unsafe { K::fill(&mut self.conditions, &self.matches, self.at, row, slot) }.is_some();
+        let filled = unsafe { K::fill(&mut self.conditions, &self.matches, self.at, row, slot) }.is_some();
         if !filled {
             self.store.fail(Error::Corrupt { block: self.block, what: "entry's key is damaged" });
         }
@@ -443,6 +466,25 @@ pub unsafe fn leave_group<V>(
             state.leave_group(&mut *scan, group, columns, visibility, &mut see, wants_last);
         });
     }
+}
+
+/// Has keys copied besides what the server asks for.
+///
+/// # Safety
+/// A scan of ours, of which nothing is read.
+pub unsafe fn want_keys(scan: IndexScanDesc) {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.wants_keys = true) }
+}
+
+/// Goes on, the way that the scan goes, behind the group by so many columns of the row that the server was given last.
+///
+/// # Safety
+/// A scan of ours of exact lanes that [`want_keys`] was said to, that stands at a row and is not parallel; nothing is
+/// locked. May raise.
+pub unsafe fn leave_group_of_row(scan: IndexScanDesc, columns: usize) {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.leave_group_of_row(columns)) }
 }
 
 /// Begins a scan and skips so many rows; says how many of them there are not. If there are all, the scan goes on behind

@@ -37,6 +37,8 @@ pub(super) struct ScanState<K: Searched> {
     /// How often the server had had to read a page when the scan last looked, to notice that a row's block was not
     /// there.
     pub misses: i64,
+    /// Whether keys are wanted besides tuples.
+    pub wants_keys: bool,
     /// Whether a leaf has been read since the scan began.
     pub has_read: bool,
     /// Whether heap blocks are being asked for ahead.
@@ -145,6 +147,7 @@ pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         K::begin(&raw mut (*state).conditions, columns, (*loan).small, context);
         Cursor::init(&raw mut (*state).cursor);
         (&raw mut (*state).misses).write(0);
+        (&raw mut (*state).wants_keys).write(false);
         (&raw mut (*state).has_read).write(false);
         (&raw mut (*state).looks_ahead).write(false);
         (&raw mut (*state).ahead).write(core::ptr::null_mut());

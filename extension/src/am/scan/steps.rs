@@ -142,7 +142,7 @@ impl<K: Searched> ScanState<K> {
                 count_scan(scan);
             }
             self.store.set_snapshot(scan.xs_snapshot);
-            K::want_keys(&mut self.conditions, scan.xs_want_itup);
+            K::want_keys(&mut self.conditions, scan.xs_want_itup || self.wants_keys);
             self.cursor.restart(direction);
             self.has_read = false;
         }

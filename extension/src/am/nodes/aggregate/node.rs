@@ -96,12 +96,7 @@ impl Work for Aggregate {
     unsafe fn explain(&mut self, state: *mut ExplainState) {
         // SAFETY: the relations of the plan are locked.
         unsafe {
-            let plan: *mut pg_sys::IndexOnlyScan = (*self.below.child.node()).plan.cast();
-            let name = |column| ffi::get_attname((*plan).indexid, column as i16 + 1, false);
-            let names = list::of((0..self.task.depth).map(name));
-            if !names.is_null() {
-                ffi::ExplainPropertyList(c"Group Key".as_ptr(), names, state);
-            }
+            executor::explain_group(self.below.child, self.task.depth, state);
             if self.task.jumps {
                 ffi::ExplainPropertyBool(c"Group Ends Only".as_ptr(), true, state);
             }

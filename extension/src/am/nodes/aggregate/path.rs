@@ -4,18 +4,16 @@
 use fpbtree_engine::keys::{ColumnType, KeyShape};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, Aggref, CustomPath, CustomPathMethods, Expr, GroupPathExtraData, IndexClause, IndexOptInfo, IndexPath, List,
-    Node, NodeTag, Oid, Path, Plan, PlannerInfo, RelOptInfo, RestrictInfo, SortGroupClause, TargetEntry,
-    UpperRelationKind, Var,
+    self, Aggref, CustomPath, CustomPathMethods, Expr, GroupPathExtraData, IndexOptInfo, IndexPath, List, Node,
+    NodeTag, Oid, Path, Plan, PlannerInfo, RelOptInfo, SortGroupClause, TargetEntry, UpperRelationKind,
 };
 
 use super::{Aggregate, Item, MOST_COLUMNS, Output, Task};
 use crate::am::nodes::executor::Work;
-use crate::am::nodes::{OPERATORS_A_ROW, child, new_path, new_plan};
+use crate::am::nodes::{OPERATORS_A_ROW, child, columns, new_path, new_plan};
 use crate::am::{cost, handler};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list};
-use crate::values::column;
 
 static METHODS: PerBackend<CustomPathMethods> = PerBackend::new(CustomPathMethods {
     CustomName: Aggregate::NAME.as_ptr(),
@@ -240,7 +238,7 @@ impl Grouping {
         let Wanted { columns, mut task, expressions } = wanted;
         // SAFETY: the planner's.
         unsafe {
-            task.depth = prefix(scan, columns, task.shown_columns())?;
+            task.depth = columns::prefix(&*scan, columns, task.shown_columns())?;
             self.make(scan, task, expressions)
         }
     }
@@ -344,27 +342,16 @@ impl Grouping {
 impl Candidate {
     /// An index of the planner's.
     unsafe fn of(info: *mut IndexOptInfo) -> Candidate {
-        // SAFETY: the planner holds a lock on the index.
-        unsafe {
-            let rel = ffi::index_open((*info).indexoid, pg_sys::NoLock as _);
-            let index = Candidate { info, shape: column::exact_shape(rel) };
-            ffi::index_close(rel, pg_sys::NoLock as _);
-            index
-        }
+        // SAFETY: the planner's.
+        unsafe { Candidate { info, shape: columns::exact_shape(&*info) } }
     }
 
     /// The key column that an expression is, if it is one.
     unsafe fn column_of(&self, table: *mut RelOptInfo, expression: *mut Node) -> Option<usize> {
-        // SAFETY: the planner's; a node is what its tag says.
+        // SAFETY: the planner's.
         unsafe {
-            if (*expression).type_ != NodeTag::T_Var {
-                return None;
-            }
-            let var = &*expression.cast::<Var>();
-            let is_of_table = var.varno as u32 == (*table).relid && var.varlevelsup == 0;
-            let keys = core::slice::from_raw_parts((*self.info).indexkeys, (*self.info).nkeycolumns as usize);
-            let found = keys.iter().position(|&key| key == i32::from(var.varattno))?;
-            let shape = self.shape.as_ref().filter(|_| is_of_table && var.varattno > 0)?;
+            let found = columns::key_column(&*self.info, &*table, expression)?;
+            let shape = self.shape.as_ref()?;
             (found < shape.columns().len().min(MOST_COLUMNS)).then_some(found)
         }
     }
@@ -497,39 +484,6 @@ unsafe fn forwards(path: *mut IndexPath) -> *mut IndexPath {
         (*turned).path.pathkeys = core::ptr::null_mut();
         turned
     }
-}
-
-/// By how many of the first columns rows have to be grouped, so that they are by these, and all that are shown are among
-/// them: no more than these, but for columns that have one value alone. `None` if there is no such number.
-unsafe fn prefix(scan: *mut IndexPath, columns: u32, shown: u32) -> Option<usize> {
-    let depth = u32::BITS - (columns | shown).leading_zeros();
-    // SAFETY: the planner's.
-    let known = columns | unsafe { fixed_columns(&*scan) };
-    let all = u32::MAX.checked_shr(u32::BITS - depth).unwrap_or(0);
-    (known & all == all).then_some(depth as usize)
-}
-
-/// The columns that a scan's conditions say to be equal to something, a bit for each.
-unsafe fn fixed_columns(scan: &IndexPath) -> u32 {
-    let mut fixed = 0;
-    // SAFETY: the planner's; a node is what its tag says.
-    unsafe {
-        for clause in list::members::<IndexClause>(scan.indexclauses) {
-            let column = (*clause).indexcol as usize;
-            for condition in list::members::<RestrictInfo>((*clause).indexquals) {
-                let expression = (*condition).clause.cast::<Node>();
-                if (*expression).type_ != NodeTag::T_OpExpr {
-                    continue;
-                }
-                let operator = (*expression.cast::<pg_sys::OpExpr>()).opno;
-                let family = *(*scan.indexinfo).opfamily.add(column);
-                if ffi::get_op_opfamily_strategy(operator, family) as u32 == pg_sys::BTEqualStrategyNumber {
-                    fixed |= 1 << column;
-                }
-            }
-        }
-    }
-    fixed
 }
 
 /// What the node costs: what the scan does, less what the executor does about rows whose blocks are all-visible.

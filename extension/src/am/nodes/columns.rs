@@ -1,0 +1,83 @@
+//! Columns of an index, as the planner's expressions name them.
+
+use fpbtree_engine::keys::KeyShape;
+use pgrx::pg_sys::{self, IndexClause, IndexOptInfo, IndexPath, Node, NodeTag, RelOptInfo, RestrictInfo, Var};
+
+use crate::pg::{ffi, list};
+use crate::values::column;
+
+/// How the index's columns make a lane, if they do.
+///
+/// # Safety
+/// The planner holds a lock on the index. May raise.
+pub(super) unsafe fn exact_shape(index: &IndexOptInfo) -> Option<KeyShape> {
+    // SAFETY: the caller's.
+    unsafe {
+        let rel = ffi::index_open(index.indexoid, pg_sys::NoLock as _);
+        let shape = column::exact_shape(rel);
+        ffi::index_close(rel, pg_sys::NoLock as _);
+        shape
+    }
+}
+
+/// Which of the index's columns an expression is, if it is a column of the table by itself.
+///
+/// # Safety
+/// The planner's.
+pub(super) unsafe fn column(index: &IndexOptInfo, table: &RelOptInfo, expression: *mut Node) -> Option<usize> {
+    // SAFETY: the planner's; a node is what its tag says.
+    unsafe {
+        if (*expression).type_ != NodeTag::T_Var {
+            return None;
+        }
+        let var = &*expression.cast::<Var>();
+        let is_of_table = var.varno as u32 == table.relid && var.varlevelsup == 0 && var.varattno > 0;
+        let columns = core::slice::from_raw_parts(index.indexkeys, index.ncolumns as usize);
+        columns.iter().position(|&column| is_of_table && column == i32::from(var.varattno))
+    }
+}
+
+/// Which of the index's key columns an expression is, if it is a column of the table by itself.
+///
+/// # Safety
+/// The planner's.
+pub(super) unsafe fn key_column(index: &IndexOptInfo, table: &RelOptInfo, expression: *mut Node) -> Option<usize> {
+    // SAFETY: the planner's.
+    unsafe { column(index, table, expression).filter(|&found| found < index.nkeycolumns as usize) }
+}
+
+/// By how many of the first columns rows have to be grouped, so that they are by these, and all that are shown are among
+/// them: no more than these, but for columns that have one value alone. `None` if there is no such number.
+///
+/// # Safety
+/// The planner's.
+pub(super) unsafe fn prefix(scan: &IndexPath, columns: u32, shown: u32) -> Option<usize> {
+    let depth = u32::BITS - (columns | shown).leading_zeros();
+    // SAFETY: the planner's.
+    let known = columns | unsafe { fixed_columns(scan) };
+    let all = u32::MAX.checked_shr(u32::BITS - depth).unwrap_or(0);
+    (known & all == all).then_some(depth as usize)
+}
+
+/// The columns that a scan's conditions say to be equal to something, a bit for each.
+unsafe fn fixed_columns(scan: &IndexPath) -> u32 {
+    let mut fixed = 0;
+    // SAFETY: the planner's; a node is what its tag says.
+    unsafe {
+        for clause in list::members::<IndexClause>(scan.indexclauses) {
+            let column = (*clause).indexcol as usize;
+            for condition in list::members::<RestrictInfo>((*clause).indexquals) {
+                let expression = (*condition).clause.cast::<Node>();
+                if (*expression).type_ != NodeTag::T_OpExpr {
+                    continue;
+                }
+                let operator = (*expression.cast::<pg_sys::OpExpr>()).opno;
+                let family = *(*scan.indexinfo).opfamily.add(column);
+                if ffi::get_op_opfamily_strategy(operator, family) as u32 == pg_sys::BTEqualStrategyNumber {
+                    fixed |= 1 << column;
+                }
+            }
+        }
+    }
+    fixed
+}

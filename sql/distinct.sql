@@ -1,0 +1,128 @@
+-- DISTINCT ON by jumping from group to group: the same first rows as the server's own Unique gives, whatever is visible.
+SET client_min_messages = warning;
+SET max_parallel_workers_per_gather = 0;
+CREATE SCHEMA d;
+SET search_path = d, public;
+CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+  line text;
+BEGIN
+  PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
+          set_config('enable_incremental_sort', 'off', true);
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+    CONTINUE WHEN line ~ 'Disabled';
+    RETURN NEXT line;
+  END LOOP;
+  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true),
+          set_config('enable_incremental_sort', 'on', true);
+END $$;
+CREATE FUNCTION answer(query text, way text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  answer text;
+BEGIN
+  PERFORM set_config('enable_seqscan', (way = 'table')::text, true), set_config('enable_sort', (way = 'table')::text, true),
+          set_config('enable_incremental_sort', 'off', true), set_config('enable_indexscan', (way <> 'table')::text, true),
+          set_config('enable_bitmapscan', 'off', true), set_config('fpbtree.custom_scans', (way = 'node')::text, true);
+  EXECUTE format('SELECT count(*) || '' rows '' || coalesce(md5(string_agg(s::text, %L)), '''') FROM (%s) s', E'\n', query) INTO answer;
+  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true), set_config('enable_incremental_sort', 'on', true),
+          set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('fpbtree.custom_scans', 'on', true);
+  RETURN answer;
+END $$;
+CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  node boolean;
+  answers text[];
+BEGIN
+  SELECT bool_or(line ~ 'FpbtreeDistinct') INTO node FROM plan(query) line;
+  answers := ARRAY[answer(query, 'node'), answer(query, 'Unique'), answer(query, 'table')];
+  RETURN CASE WHEN node THEN 'node' ELSE 'no node' END ||
+         CASE WHEN answers[1] = answers[2] AND answers[1] = answers[3] THEN ', same' ELSE ', ' || answers::text END;
+END $$;
+
+-- Each row is told from all others by k.
+CREATE TABLE t (k int NOT NULL, a int, b int, s smallint, d date, x text, u uuid, f float8, note text) WITH (autovacuum_enabled = off);
+INSERT INTO t SELECT i, NULLIF(i % 13, 5), (i * 7919) % 30011, NULLIF(i % 4, 2), date '2024-01-01' + i % 500, 'word ' || i % 9,
+    md5((i % 6)::text)::uuid, (ARRAY['NaN', 0, '-0', 1, 2]::float8[])[1 + i % 5], repeat('note ', i % 30)
+  FROM generate_series(1, 20000) i;
+CREATE INDEX t_abk ON t USING fpbtree (a, b, k);
+CREATE INDEX t_sdk ON t USING fpbtree (s DESC NULLS LAST, d DESC, k);
+CREATE INDEX t_uk ON t USING fpbtree (u, k);
+CREATE INDEX t_fk ON t USING fpbtree (f, k);
+CREATE INDEX t_xk ON t USING fpbtree (x, k);
+CREATE INDEX t_a ON t USING fpbtree (a);
+CREATE INDEX t_part ON t USING fpbtree (s, b, k) WHERE a = 3;
+VACUUM (FREEZE, ANALYZE) t;
+CREATE TABLE devices (a int);
+INSERT INTO devices VALUES (1), (3), (5), (12), (77), (NULL);
+CREATE TABLE queries (n int GENERATED ALWAYS AS IDENTITY, query text);
+INSERT INTO queries (query) VALUES
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a DESC, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k FROM t ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (a) b FROM t ORDER BY a, b'),
+  ('SELECT DISTINCT ON (a) k + 1, upper(note) FROM t ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (a, b) a, b, k, x FROM t ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (b, a) a, b, k, x FROM t WHERE a < 4 ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (b) a, b, k, x FROM t WHERE a = 4 ORDER BY b, k'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE a > 3 AND b > 20000 ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE a IN (1, 4, 7, 100) ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE x = ''word 3'' ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE x = ''word 3'' AND k % 7 = 2 ORDER BY a DESC, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE x = ''none'' ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE a IS NULL ORDER BY a, b, k'),
+  ('SELECT DISTINCT ON (s) s, d, k, x FROM t ORDER BY s DESC NULLS LAST, d DESC, k'),
+  ('SELECT DISTINCT ON (s) s, d, k, x FROM t ORDER BY s NULLS FIRST, d, k DESC'),
+  ('SELECT DISTINCT ON (s, d) s, d, k, x FROM t ORDER BY s DESC NULLS LAST, d DESC, k'),
+  ('SELECT DISTINCT ON (u) u, k, x FROM t ORDER BY u, k'),
+  ('SELECT DISTINCT ON (u) u, k, x FROM t WHERE u = md5(''3'')::uuid ORDER BY u, k'),
+  ('SELECT DISTINCT ON (f) f = 0, k, x FROM t ORDER BY f, k'),
+  ('SELECT DISTINCT ON (s) s, b, k FROM t WHERE a = 3 ORDER BY s, b, k'),
+  ('SELECT * FROM (SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b, k) q WHERE q.k % 2 = 0'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b, k LIMIT 3'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b, k OFFSET 3 LIMIT 4'),
+  ('SELECT v.a, q.* FROM devices v LEFT JOIN LATERAL (SELECT DISTINCT ON (b) b, k, note FROM t WHERE t.a = v.a ORDER BY b, k LIMIT 2) q ON true ORDER BY 1, 2'),
+  ('SELECT v.a, ARRAY(SELECT DISTINCT ON (s) k FROM t WHERE t.d > ''2024-01-10'' AND t.s <> v.a ORDER BY s DESC NULLS LAST, d DESC, k) FROM devices v ORDER BY 1'),
+-- Not by jumping: texts, wide keys (as with u above), another order within the groups than the index's, columns that are no prefix.
+  ('SELECT DISTINCT ON (x) x, k, note FROM t ORDER BY x, k'),
+  ('SELECT DISTINCT ON (a) a, b, k FROM t ORDER BY a, b DESC, k'),
+  ('SELECT DISTINCT ON (b) a, b, k FROM t ORDER BY b, a, k'),
+  ('SELECT DISTINCT ON (a + 1) a, b, k FROM t ORDER BY a + 1, b, k');
+SELECT n, same(query), query FROM queries ORDER BY n;
+SELECT plan('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b, k');
+SELECT plan('SELECT DISTINCT ON (a) a, b FROM t WHERE x = ''word 3'' ORDER BY a DESC, b DESC');
+SELECT plan('SELECT DISTINCT ON (b) b, k FROM t WHERE a = 4 ORDER BY b, k');
+-- The server calls volatile functions above, for the rows that are shown.
+SELECT plan('SELECT DISTINCT ON (a) a, b, random() FROM t ORDER BY a, b, k');
+-- Each row a group of its own: nothing to jump over.
+SELECT plan('SELECT DISTINCT ON (a, b, k) a, b, k, note FROM t ORDER BY a, b, k');
+
+-- The first rows of groups, and whole groups, are deleted, changed, and not there yet.
+BEGIN;
+DELETE FROM t WHERE b < 9000 OR a = 7;
+SELECT n, same(query) FROM queries ORDER BY n;
+ROLLBACK;
+SELECT n, same(query) FROM queries WHERE n % 3 = 0 ORDER BY n;
+DELETE FROM t WHERE b > 20000 OR a = 8;
+SELECT n, same(query) FROM queries WHERE n % 3 = 1 ORDER BY n;
+VACUUM t;
+UPDATE t SET b = -b WHERE k % 100 = 0;
+INSERT INTO t SELECT 30000 + i, i % 20, -40000 - i FROM generate_series(1, 100) i;
+SELECT n, same(query) FROM queries WHERE n % 3 = 2 ORDER BY n;
+
+-- Cursors, and a plan that is kept.
+SET enable_seqscan = off; SET enable_sort = off;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT DISTINCT ON (a) a, b, k FROM t ORDER BY a, b, k;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+MOVE LAST IN c;
+FETCH BACKWARD 2 FROM c;
+COMMIT;
+PREPARE q(int) AS SELECT DISTINCT ON (a) a, b, k, x FROM t WHERE a >= $1 ORDER BY a, b, k;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE q(17);
+EXECUTE q(17); EXECUTE q(19); EXECUTE q(NULL);
+DROP INDEX t_abk;
+SET enable_sort = on;
+EXECUTE q(17);
+DROP SCHEMA d CASCADE;
