@@ -166,6 +166,7 @@ SUMS = "SELECT sum(k), avg(k), min(k), max(k), count(k) FROM {} WHERE k > 0".for
 GROUPS = "SELECT a, count(*), min(b), max(b) FROM {} GROUP BY a".format
 DISTINCT = "SELECT DISTINCT a FROM {}".format
 LAST = "SELECT a, max(b) FROM {} GROUP BY a".format
+FIRST = "SELECT DISTINCT ON (a) a, b, ctid FROM {} ORDER BY a, b".format
 PAIR = "; index on (a int4 of 100 values, b int4)"
 
 # Name, kind of key, statement, what it is, and targets: where all blocks are all-visible, but a hundredth, and none.
@@ -176,6 +177,7 @@ AGGREGATES = (
     ("group_by", "int4_int4", GROUPS, "GROUP BY a: count(*), min(b), max(b)" + PAIR, (0.12, 0.20, 1.0)),
     ("distinct", "int4_int4", DISTINCT, "DISTINCT a" + PAIR, (0.01, 0.01, 0.05)),
     ("last_of_group", "int4_int4", LAST, "GROUP BY a: max(b)" + PAIR, (0.01, 0.01, 0.05)),
+    ("first_of_group", "int4_int4", FIRST, "DISTINCT ON (a), rows of the table" + PAIR, (0.01, 0.01, 0.05)),
 )
 for stem, kind, statement, what, targets in AGGREGATES:
     visibilities = (("", "", None), ("_some", ", a hundredth of the blocks not all-visible", 100),

@@ -144,7 +144,7 @@ INSERT INTO queries (query) VALUES
   ('SELECT count(*) FROM t WHERE a = 1 AND s = 2'),
   ('SELECT string_agg(a::text, '','' ORDER BY a) FROM t WHERE a < 3 AND b > 0'),
   ('SELECT count(*) FROM t WHERE random() < 2 AND a < 3'),
-  ('SELECT DISTINCT ON (a) a, b FROM g ORDER BY a, b'),
+  ('SELECT DISTINCT ON (a) a, b FROM g ORDER BY a, b'), -- another node's
   ('SELECT DISTINCT a, count(*) FROM g GROUP BY a, c'),
   ('SELECT DISTINCT a, generate_series(1, 2) FROM g'),
   ('SELECT DISTINCT b FROM g'),
@@ -179,6 +179,10 @@ SET LOCAL random_page_cost = 0;
 SET LOCAL cpu_operator_cost = 0;
 SELECT same(query), count(*) FROM queries GROUP BY 1 ORDER BY 1;
 ROLLBACK;
+-- With expressions compiled.
+SET jit = on; SET jit_above_cost = 0;
+SELECT same(query), count(*) FROM queries WHERE n % 5 = 0 GROUP BY 1 ORDER BY 1;
+RESET jit; RESET jit_above_cost;
 -- An empty table, and one without rows that count.
 CREATE TABLE e (a int, b bigint);
 CREATE INDEX e_ab ON e USING fpbtree (a, b);
