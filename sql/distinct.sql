@@ -82,16 +82,34 @@ INSERT INTO queries (query) VALUES
   ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b, k OFFSET 3 LIMIT 4'),
   ('SELECT v.a, q.* FROM devices v LEFT JOIN LATERAL (SELECT DISTINCT ON (b) b, k, note FROM t WHERE t.a = v.a ORDER BY b, k LIMIT 2) q ON true ORDER BY 1, 2'),
   ('SELECT v.a, ARRAY(SELECT DISTINCT ON (s) k FROM t WHERE t.d > ''2024-01-10'' AND t.s <> v.a ORDER BY s DESC NULLS LAST, d DESC, k) FROM devices v ORDER BY 1'),
+-- The last rows of groups.
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a DESC, b, k'),
+  ('SELECT DISTINCT ON (a) a, b FROM t ORDER BY a, b DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE x = ''word 3'' AND k % 7 = 2 ORDER BY a, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE a > 3 AND b < 20000 ORDER BY a, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE a IN (1, 4, 7, 100) ORDER BY a, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k FROM t WHERE k = (SELECT max(w.k) FROM t w WHERE w.a = t.a) ORDER BY a, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, k, note FROM t WHERE b = 17 ORDER BY a, k DESC'),
+  ('SELECT DISTINCT ON (s) s, d, k, x FROM t ORDER BY s DESC NULLS LAST, d, k DESC'),
+  ('SELECT DISTINCT ON (s, d) s, d, k, x FROM t ORDER BY s DESC NULLS LAST, d DESC, k DESC'),
+  ('SELECT DISTINCT ON (s) s, d, k, x FROM t ORDER BY s NULLS FIRST, d DESC, k'),
+  ('SELECT DISTINCT ON (s) s, b, k FROM t WHERE a = 3 ORDER BY s, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b DESC, k DESC LIMIT 3'),
+  ('SELECT v.a, ARRAY(SELECT DISTINCT ON (s) k FROM t WHERE t.d > ''2024-01-10'' AND t.s <> v.a ORDER BY s DESC NULLS LAST, d, k DESC) FROM devices v ORDER BY 1'),
 -- Not by jumping: texts, wide keys (as with u above), another order within the groups than the index's, columns that are no prefix.
   ('SELECT DISTINCT ON (x) x, k, note FROM t ORDER BY x, k'),
   ('SELECT DISTINCT ON (a) a, b, k FROM t ORDER BY a, b DESC, k'),
+  ('SELECT DISTINCT ON (a) a, b, k FROM t ORDER BY a, b, k DESC'),
   ('SELECT DISTINCT ON (b) a, b, k FROM t ORDER BY b, a, k'),
   ('SELECT DISTINCT ON (a + 1) a, b, k FROM t ORDER BY a + 1, b, k');
 SELECT n, same(query), query FROM queries ORDER BY n;
 SELECT plan('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b, k');
 SELECT plan('SELECT DISTINCT ON (a) a, b FROM t WHERE x = ''word 3'' ORDER BY a DESC, b DESC');
+SELECT plan('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b DESC, k DESC');
 SELECT plan('SELECT DISTINCT ON (b) b, k FROM t WHERE a = 4 ORDER BY b, k');
--- The server calls volatile functions above, for the rows that are shown.
+-- Volatile conditions are looked at for each row; what is shown, for the rows that are.
+SELECT plan('SELECT DISTINCT ON (a) a, b, k FROM t WHERE random() < 2 ORDER BY a, b DESC, k DESC');
 SELECT plan('SELECT DISTINCT ON (a) a, b, random() FROM t ORDER BY a, b, k');
 -- Each row a group of its own: nothing to jump over.
 SELECT plan('SELECT DISTINCT ON (a, b, k) a, b, k, note FROM t ORDER BY a, b, k');
@@ -117,6 +135,12 @@ FETCH 3 FROM c;
 FETCH BACKWARD 2 FROM c;
 MOVE LAST IN c;
 FETCH BACKWARD 2 FROM c;
+COMMIT;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT DISTINCT ON (a) a, b, k FROM t ORDER BY a, b DESC, k DESC;
+FETCH 3 FROM c;
+FETCH BACKWARD 1 FROM c;
+FETCH LAST FROM c;
 COMMIT;
 PREPARE q(int) AS SELECT DISTINCT ON (a) a, b, k, x FROM t WHERE a >= $1 ORDER BY a, b, k;
 SET plan_cache_mode = force_generic_plan;

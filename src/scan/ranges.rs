@@ -13,7 +13,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    pub(super) fn opposite(self) -> Self {
+    pub fn opposite(self) -> Self {
         match self {
             Direction::Forward => Direction::Backward,
             Direction::Backward => Direction::Forward,

@@ -395,6 +395,11 @@ unsafe extern "C-unwind" {
         groups: f64,
     ) -> *mut pg_sys::AggPath;
     pub fn get_sortgrouplist_exprs(clauses: *mut List, targets: *mut List) -> *mut List;
+    pub fn build_index_pathkeys(
+        root: *mut PlannerInfo,
+        index: *mut pg_sys::IndexOptInfo,
+        direction: pg_sys::ScanDirection::Type,
+    ) -> *mut List;
     pub fn pathkeys_contained_in(keys: *mut List, others: *mut List) -> bool;
     pub fn pull_var_clause(node: *mut Node, flags: c_int) -> *mut List;
     pub fn contain_volatile_functions(node: *mut Node) -> bool;

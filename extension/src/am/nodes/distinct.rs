@@ -1,12 +1,14 @@
 //! `Custom Scan (FpbtreeDistinct)`: the first row of each group of those that are equal in an index's first columns, as
-//! `DISTINCT ON` wants it of an index scan in its order. The rest of a group is jumped over.
+//! `DISTINCT ON` wants it of an index scan in its order; or the last one, where that is wanted of an order that is turned
+//! round within groups. The rest of a group is jumped over.
 
 use core::ffi::CStr;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, CustomExecMethods, CustomPath, CustomPathMethods, CustomScan, CustomScanMethods, CustomScanState,
-    ExplainState, ExprContext, IndexPath, List, Node, NodeTag, Path, Plan, PlannerInfo, RelOptInfo, TupleTableSlot,
+    ExplainState, ExprContext, IndexPath, List, ListCell, Node, NodeTag, Path, Plan, PlannerInfo, RelOptInfo,
+    ScanDirection, TupleTableSlot,
 };
 
 use super::executor::{self, Below, Work};
@@ -22,7 +24,8 @@ static PATH: PerBackend<CustomPathMethods> = PerBackend::new(CustomPathMethods {
     ReparameterizeCustomPathByChild: None,
 });
 
-/// Adds a path for `DISTINCT ON` above each index scan of ours that gives a table's rows in the order that is asked for.
+/// Adds a path for `DISTINCT ON` above each index scan of ours that gives a table's rows in the order that is asked for, or
+/// in one that is turned round within groups.
 ///
 /// # Safety
 /// The planner's. May raise.
@@ -64,7 +67,7 @@ struct Grouping<'p> {
 }
 
 impl Grouping<'_> {
-    /// The node's path above a scan, if that gives rows in the order that is asked for, and in groups.
+    /// The node's path above a scan, if that gives rows in groups, with the first or last ones that are asked for.
     unsafe fn path(&self, scan: *mut IndexPath) -> Option<*mut CustomPath> {
         // SAFETY: the planner's; new memory of the right size, zeroed.
         unsafe {
@@ -74,15 +77,20 @@ impl Grouping<'_> {
             let child = &(*scan).path;
             let is_wanted = handler::is_ours(&*(*scan).indexinfo)
                 && child.param_info.is_null()
-                && ffi::pathkeys_contained_in(order, child.pathkeys)
-                && !ffi::contain_volatile_functions((*self.other.pathtarget).exprs.cast());
+                && !ffi::contain_volatile_functions((*self.other.pathtarget).exprs.cast())
+                && !ffi::contain_volatile_functions((*self.input).baserestrictinfo.cast());
             if !is_wanted {
+                return None;
+            }
+            let wants_first = ffi::pathkeys_contained_in(order, child.pathkeys);
+            if !wants_first && !self.is_turned(&*scan) {
                 return None;
             }
             let depth = self.depth(&*scan)?;
             let path = new_path();
             let new = &mut (*path).path;
-            (new.parent, new.pathtarget, new.pathkeys) = (self.output, self.other.pathtarget, child.pathkeys);
+            (new.parent, new.pathtarget) = (self.output, self.other.pathtarget);
+            new.pathkeys = if wants_first { child.pathkeys } else { order };
             new.parallel_safe = (*self.output).consider_parallel && child.parallel_safe;
             #[cfg(feature = "pg18")]
             {
@@ -90,12 +98,33 @@ impl Grouping<'_> {
             }
             new.rows = self.other.rows;
             new.startup_cost = child.startup_cost;
-            new.total_cost = child.startup_cost + self.cost(&*scan, new.rows);
+            new.total_cost =
+                child.startup_cost + self.cost(&*scan, if wants_first { new.rows } else { 2.0 * new.rows });
             (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
             (*path).custom_paths = list::of([scan]);
-            (*path).custom_private = list::of_integers([depth as i32]);
+            (*path).custom_private = list::of_integers([depth as i32, i32::from(!wants_first)]);
             (*path).methods = &*PATH;
             Some(path)
+        }
+    }
+
+    /// Whether groups are asked for as a scan gives them, and the rows of each the other way round.
+    unsafe fn is_turned(&self, scan: &IndexPath) -> bool {
+        // SAFETY: the planner's. Pathkeys that are equal are the same one.
+        unsafe {
+            let turned = match scan.indexscandir {
+                ScanDirection::BackwardScanDirection => ScanDirection::ForwardScanDirection,
+                _ => ScanDirection::BackwardScanDirection,
+            };
+            let keys = |direction| list::cells(ffi::build_index_pathkeys(self.root, scan.indexinfo, direction));
+            let (groups, within) = (keys(scan.indexscandir), keys(turned));
+            let (asked, grouped) =
+                (list::cells((*self.root).sort_pathkeys), list::cells((*self.root).distinct_pathkeys));
+            let is_given = |(at, key): (usize, &ListCell)| {
+                let given = if at < grouped.len() { groups } else { within };
+                given.get(at).is_some_and(|given| given.ptr_value == key.ptr_value)
+            };
+            groups.len() == within.len() && asked.len() > grouped.len() && asked.iter().enumerate().all(is_given)
         }
     }
 
@@ -114,12 +143,12 @@ impl Grouping<'_> {
         }
     }
 
-    /// What the groups' first rows cost: a descent for each, and the row.
-    unsafe fn cost(&self, scan: &IndexPath, groups: f64) -> f64 {
+    /// What so many rows cost, with a descent for each.
+    unsafe fn cost(&self, scan: &IndexPath, rows: f64) -> f64 {
         // SAFETY: the planner's.
         unsafe {
             let a_row = (scan.path.total_cost - scan.path.startup_cost) / scan.path.rows.max(1.0);
-            cost::descents(self.root, &*scan.indexinfo, groups) + groups * a_row
+            cost::descents(self.root, &*scan.indexinfo, rows) + rows * a_row
         }
     }
 }
@@ -149,6 +178,8 @@ unsafe extern "C-unwind" fn plan(
 pub struct Distinct {
     below: Below,
     depth: usize,
+    /// Whether the last row of each group is given.
+    wants_last: bool,
     stage: Stage,
 }
 
@@ -157,7 +188,7 @@ pub struct Distinct {
 enum Stage {
     /// Nothing is read.
     Fresh,
-    /// The scan below is at the first row of a group.
+    /// The scan below is in a group, whose row has been given.
     InGroup,
     /// No row is left.
     Over,
@@ -173,22 +204,25 @@ impl Work for Distinct {
     }
 
     unsafe fn begin(_node: &mut CustomScanState, plan: &CustomScan, below: Below) -> Distinct {
-        // SAFETY: a plan of ours, with one integer.
-        let depth = unsafe { list::integers(plan.custom_private).next() };
-        let Some(depth) = depth.filter(|&depth| depth > 0) else { executor::malformed::<Distinct>() };
-        Distinct { below, depth: depth as usize, stage: Stage::Fresh }
+        // SAFETY: a plan of ours, with two integers.
+        let mut numbers = unsafe { list::integers(plan.custom_private) };
+        let (Some(depth @ 1..), Some(last)) = (numbers.next(), numbers.next()) else {
+            executor::malformed::<Distinct>()
+        };
+        Distinct { below, depth: depth as usize, wants_last: last != 0, stage: Stage::Fresh }
     }
 
     fn below(&mut self) -> &mut Below {
         &mut self.below
     }
 
-    /// The first row of the next group, which the scan below looks up as it always does.
+    /// The row of the next group, which the scan below looks up as it always does.
     unsafe fn next_row(&mut self, slot: &mut TupleTableSlot, _context: *mut ExprContext) -> bool {
         // SAFETY: the node below has begun, and its scan is ours alone. No frame here owns a destructor.
         unsafe {
             match self.stage {
                 Stage::Over => return false,
+                Stage::InGroup if self.wants_last => pages::leave_group_end(self.below.child.scan(), self.depth),
                 Stage::InGroup => pages::leave_group_of_row(self.below.child.scan(), self.depth),
                 Stage::Fresh => {
                     self.below.child.prepare();
@@ -196,7 +230,11 @@ impl Work for Distinct {
                 }
             }
             errors::check_for_interrupts();
-            let row = self.below.next_row();
+            let mut row = self.below.next_row();
+            if self.wants_last && !ffi::is_empty(row) {
+                pages::go_to_group_end(self.below.child.scan(), self.depth);
+                row = self.below.previous_row();
+            }
             self.stage = if ffi::is_empty(row) { Stage::Over } else { Stage::InGroup };
             if self.stage == Stage::InGroup {
                 ffi::copy_slot(slot, row);
@@ -209,9 +247,14 @@ impl Work for Distinct {
         self.stage = Stage::Fresh;
     }
 
-    /// Says by which columns rows are grouped.
+    /// Says by which columns rows are grouped, and whether the last ones are given.
     unsafe fn explain(&mut self, state: *mut ExplainState) {
         // SAFETY: the relations of the plan are locked.
-        unsafe { executor::explain_group(self.below.child, self.depth, state) }
+        unsafe {
+            executor::explain_group(self.below.child, self.depth, state);
+            if self.wants_last {
+                ffi::ExplainPropertyBool(c"Last of Group".as_ptr(), true, state);
+            }
+        }
     }
 }

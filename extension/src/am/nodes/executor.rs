@@ -6,7 +6,7 @@ use pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use pgrx::pg_sys::{
     self, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, EState, ExplainState, ExprContext, List,
-    Node, NodeTag, PlanState, TupleTableSlot,
+    Node, NodeTag, PlanState, ScanDirection, TupleTableSlot,
 };
 
 use super::child::Child;
@@ -273,5 +273,20 @@ impl Below {
         let child = self.child.node();
         // SAFETY: the caller's.
         unsafe { (*child).ExecProcNode.map_or(core::ptr::null_mut(), |next| next(child)) }
+    }
+
+    /// The row before the one that the scan below is at, as a cursor that goes backwards has it.
+    ///
+    /// # Safety
+    /// As for [`next_row`](Self::next_row). The direction is the executor's until an error ends that.
+    pub unsafe fn previous_row(&mut self) -> *mut TupleTableSlot {
+        // SAFETY: the caller's; the executor's state outlives the node.
+        unsafe {
+            let direction = &raw mut (*(*self.child.node()).state).es_direction;
+            let before = direction.replace(ScanDirection::BackwardScanDirection);
+            let row = self.next_row();
+            direction.write(before);
+            row
+        }
     }
 }

@@ -253,8 +253,15 @@ impl<K: Searched> ScanState<K> {
             self.at = end - 1;
             return;
         }
+        // SAFETY: as for the caller.
+        unsafe { self.go_beyond_group(self.cursor.direction(), self.cursor.direction(), columns) };
+    }
+
+    /// Goes to where the group by so many columns of the row that the scan is at ends in one direction, to read on in
+    /// another.
+    unsafe fn go_beyond_group(&mut self, end: Direction, direction: Direction, columns: usize) {
         let group = K::group(&self.conditions, &self.matches, self.at, columns);
-        let beyond = match self.cursor.direction() {
+        let beyond = match end {
             Direction::Forward => K::behind_group(&self.conditions, group, columns),
             Direction::Backward => K::before_group(&self.conditions, group, columns),
         };
@@ -264,9 +271,13 @@ impl<K: Searched> ScanState<K> {
             self.stop_looking_ahead();
             self.leave_page();
         }
+        if direction != self.cursor.direction() {
+            self.cursor.restart(direction);
+        }
         match &beyond {
             Some(place) => self.cursor.skip_to(place),
-            None => self.cursor.end(),
+            None if direction == end => self.cursor.end(),
+            None => {}
         }
     }
 
@@ -485,6 +496,35 @@ pub unsafe fn want_keys(scan: IndexScanDesc) {
 pub unsafe fn leave_group_of_row(scan: IndexScanDesc, columns: usize) {
     // SAFETY: the scan is ours.
     unsafe { super::with_state!(scan, state => state.leave_group_of_row(columns)) }
+}
+
+/// Goes to the end of the group by so many columns of the row that the server was given last, so that the row before is the
+/// group's last one, the way that the scan goes. The server has to ask for it in the other direction.
+///
+/// # Safety
+/// As for [`leave_group_of_row`].
+pub unsafe fn go_to_group_end(scan: IndexScanDesc, columns: usize) {
+    // SAFETY: the scan is ours.
+    unsafe {
+        super::with_state!(scan, state => {
+            let direction = state.cursor.direction();
+            state.go_beyond_group(direction, direction.opposite(), columns);
+        });
+    }
+}
+
+/// Goes on behind the group whose last row the server was given after [`go_to_group_end`], the way that the scan went before.
+///
+/// # Safety
+/// As for [`leave_group_of_row`].
+pub unsafe fn leave_group_end(scan: IndexScanDesc, columns: usize) {
+    // SAFETY: the scan is ours.
+    unsafe {
+        super::with_state!(scan, state => {
+            let direction = state.cursor.direction().opposite();
+            state.go_beyond_group(direction, direction, columns);
+        });
+    }
 }
 
 /// Begins a scan and skips so many rows; says how many of them there are not. If there are all, the scan goes on behind

@@ -113,7 +113,7 @@ impl<K: Searched> ScanState<K> {
         unsafe {
             if !self.positioned {
                 self.start(scan, direction);
-                if self.find_hot(scan) {
+                if !self.wants_keys && self.find_hot(scan) {
                     return true;
                 }
             } else if direction == self.cursor.direction() {
