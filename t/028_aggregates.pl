@@ -1,7 +1,7 @@
-# Aggregates over the columns of an index: random queries, each answered from the index's pages, by a sequential scan of the
-# same table, and by btree from a table with the same rows, in one snapshot, beside writers, VACUUM, and indexes that are
-# rebuilt, made and dropped. FPBTREE_QUERIES says how many queries, FPBTREE_SEED repeats those of another run; what the load
-# has made of the table by then it does not repeat.
+# Aggregates over the columns of an index, and rows of these: random queries, each answered from the index's pages, by a
+# sequential scan of the same table, and by btree from a table with the same rows, in one snapshot, beside writers, VACUUM,
+# and indexes that are rebuilt, made and dropped. FPBTREE_QUERIES says how many queries, FPBTREE_SEED repeats those of
+# another run; what the load has made of the table by then it does not repeat.
 use strict;
 use warnings;
 use List::Util qw(min shuffle);
@@ -153,7 +153,7 @@ DECLARE
 	by_btree record := answer('btree', query, ordered, types, arguments);
 BEGIN
 	IF by_node.answer IS NOT DISTINCT FROM by_table.answer AND by_node.answer IS NOT DISTINCT FROM by_btree.answer THEN
-		RETURN CASE WHEN by_node.plan ~ 'FpbtreeAggregate' THEN 'node' ELSE 'none' END;
+		RETURN CASE WHEN by_node.plan ~ 'Custom Scan' THEN 'node' ELSE 'none' END;
 	END IF;
 	RETURN concat_ws(' | ', 'DIFFERENT: ' || query, types, array_to_string(arguments, ' / '),
 		'index against table: ' || apart(by_node.answer, by_table.answer), 'table against index: ' || apart(by_table.answer, by_node.answer),
@@ -177,7 +177,7 @@ BEGIN
 	PERFORM go('node');
 	OPEN by_node FOR EXECUTE query;
 	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
-		node := node OR line ~ 'FpbtreeAggregate';
+		node := node OR line ~ 'Custom Scan';
 	END LOOP;
 	LOOP
 		FETCH by_node INTO one;
@@ -321,6 +321,7 @@ sub aggregation
 		$one_value{$column} = 1 if $one;
 	}
 	push @conditions, one_of($index->{where}, $index->{where}, 's >= 25', 's = 33', 's IN (22, 30)') if $index->{where};
+	return rows_of($index, @conditions) if chance(0.2);
 	my @group = grouping(\%one_value, @columns);
 	my @aggregates = map { $index->{counts} && chance(0.6) ? 'count(*)' : aggregate(one_of(@columns)) } 1 .. one_of(@group ? 0 : 1, 1, 1, 2, 2, 3, 4);
 	if (chance(0.2))
@@ -345,6 +346,35 @@ sub aggregation
 	$query .= ' LIMIT ' . int rand 40 if chance(0.5);
 	$query .= ' OFFSET ' . int rand 30 if chance(0.3);
 	return ($query, 1);
+}
+
+# A key of ORDER BY the other way round.
+sub turned
+{
+	my ($key) = @_;
+	my $is_first = $key =~ /DESC/ ? $key !~ /NULLS LAST/ : $key =~ /NULLS FIRST/;
+	return ($key =~ s/ (?:DESC|NULLS).*//r) . ($key =~ /DESC/ ? '' : ' DESC') . ($is_first ? ' NULLS LAST' : ' NULLS FIRST');
+}
+
+# Rows of what an index has, in its order or the opposite one, or one of each group of them. Those that are equal look the same.
+sub rows_of
+{
+	my ($index, @conditions) = @_;
+	my @columns = @{ $index->{columns} };
+	my @order = ($index->{definition} // ')') =~ /\)/ ? @columns : split /,\s*/, $index->{definition};
+	@order = map { turned($_) } @order if chance(0.4);
+	my $of = '';
+	if (@columns > 1 && chance(0.4))
+	{
+		my $depth = 1 + int rand $#columns;
+		$of = 'DISTINCT ON (' . join(', ', @columns[ 0 .. $depth - 1 ]) . ') ';
+		@order[ $depth .. $#order ] = map { turned($_) } @order[ $depth .. $#order ] if chance(0.5);
+	}
+	my @shown = chance(0.6) ? @columns : some_of(1, @columns);
+	push @shown, one_of("$columns[0] IS NULL", "upper($columns[0]::text)", 'pause()') if chance(0.2);
+	my $query = "SELECT $of" . join(', ', @shown) . ' FROM @ z' . (@conditions ? ' WHERE ' . join ' AND ', shuffle @conditions : '') . ' ORDER BY ' . join ', ', @order;
+	return ($query, 1) if chance(0.6);
+	return ("SELECT * FROM ($query LIMIT " . int(rand 300) . ' OFFSET ' . (chance(0.5) ? 0 : int rand 200) . ') y', 1);
 }
 
 # The values that columns have.

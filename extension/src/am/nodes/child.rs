@@ -1,8 +1,8 @@
 //! The index scan below a node of ours.
 
 use pgrx::pg_sys::{
-    self, IndexOnlyScanState, IndexPath, IndexScanDesc, IndexScanState, Node, NodeTag, Oid, PlanState, Relation,
-    RestrictInfo, ScanDirection, TupleTableSlot,
+    self, IndexOnlyScanState, IndexOptInfo, IndexPath, IndexScanDesc, IndexScanState, List, Node, NodeTag, Oid,
+    PlanState, PlannerInfo, RelOptInfo, Relation, RestrictInfo, ScanDirection, TupleTableSlot,
 };
 
 use crate::am::handler;
@@ -184,4 +184,31 @@ pub(super) unsafe fn undecided(path: &IndexPath) -> impl Iterator<Item = *mut Re
 pub(super) unsafe fn decides_all(path: &IndexPath) -> bool {
     // SAFETY: the planner's.
     unsafe { is_exact(path) && undecided(path).next().is_none() }
+}
+
+/// The index scans and index-only scans that the server would make of an index alone, by one process and by several.
+///
+/// # Safety
+/// The planner's. May raise.
+pub(super) unsafe fn scans_of(
+    root: *mut PlannerInfo,
+    table: *mut RelOptInfo,
+    index: *mut IndexOptInfo,
+) -> [*mut List; 2] {
+    // SAFETY: the planner's. What is put in another's place is put back, unless an error ends the planning.
+    unsafe {
+        let rel = &mut *table;
+        let (indexes, paths, partial) = (rel.indexlist, rel.pathlist, rel.partial_pathlist);
+        let has_bitmaps = (*index).amhasgetbitmap;
+        rel.indexlist = list::of([index]);
+        (rel.pathlist, rel.partial_pathlist) = (core::ptr::null_mut(), core::ptr::null_mut());
+        (*index).amhasgetbitmap = false;
+        ffi::create_index_paths(root, rel);
+        let found = [rel.pathlist, rel.partial_pathlist];
+        (rel.indexlist, rel.pathlist, rel.partial_pathlist) = (indexes, paths, partial);
+        (*index).amhasgetbitmap = has_bitmaps;
+        found.map(|paths| {
+            list::of(list::members::<IndexPath>(paths).filter(|&path| (*path).path.type_ == NodeTag::T_IndexPath))
+        })
+    }
 }

@@ -7,14 +7,14 @@ use core::ffi::CStr;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, CustomExecMethods, CustomPath, CustomPathMethods, CustomScan, CustomScanMethods, CustomScanState,
-    ExplainState, ExprContext, IndexPath, List, ListCell, Node, NodeTag, Path, Plan, PlannerInfo, RelOptInfo,
+    ExplainState, ExprContext, IndexOptInfo, IndexPath, List, ListCell, Node, Path, Plan, PlannerInfo, RelOptInfo,
     ScanDirection, TupleTableSlot,
 };
 
 use super::executor::{self, Below, Work};
-use super::{columns, new_path, new_plan, rows};
+use super::{child, new_path, new_plan, tables};
+use crate::am::cost;
 use crate::am::scan::pages;
-use crate::am::{cost, handler};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, list};
 
@@ -33,27 +33,18 @@ pub(super) unsafe fn add_paths(root: *mut PlannerInfo, input: *mut RelOptInfo, o
     // SAFETY: the planner's; a node is what its tag says.
     unsafe {
         let query = &*(*root).parse;
-        let is_table = (*input).rtekind == pg_sys::RTEKind::RTE_RELATION && !(*input).indexlist.is_null();
-        if !is_table || !query.hasDistinctOn || query.hasTargetSRFs {
+        if !query.hasDistinctOn || query.hasTargetSRFs || !tables::is_table(root, input) {
             return;
         }
         let Some(other) = list::members::<Path>((*output).pathlist).next() else { return };
         let grouping = Grouping { root, input, output, other: &*other };
-        let scans = list::of(list::members::<Path>((*input).pathlist).filter_map(|path| index_scan(path)));
-        for scan in list::members::<IndexPath>(scans) {
-            if let Some(path) = grouping.path(scan) {
+        for index in list::members::<IndexOptInfo>((*input).indexlist) {
+            // Not only the scans that the planner thinks best: one of another index in groups may be cheaper than ours.
+            let [scans, _] = if tables::is_usable(&*index) { child::scans_of(root, input, index) } else { continue };
+            for path in list::members::<IndexPath>(scans).filter_map(|scan| grouping.path(scan)) {
                 ffi::add_path(output, path.cast());
             }
         }
-    }
-}
-
-/// The index scan that a path is, or has taken the place of.
-unsafe fn index_scan(path: *mut Path) -> Option<*mut IndexPath> {
-    // SAFETY: the planner's; a path is what its tag says.
-    unsafe {
-        let is_scan = (*path).type_ == NodeTag::T_IndexPath && !(*path).parallel_aware;
-        if is_scan { Some(path.cast()) } else { rows::scan_below(path) }
     }
 }
 
@@ -75,8 +66,7 @@ impl Grouping<'_> {
             let longer = list::cells(root.distinct_pathkeys).len() < list::cells(root.sort_pathkeys).len();
             let order = if longer { root.sort_pathkeys } else { root.distinct_pathkeys };
             let child = &(*scan).path;
-            let is_wanted = handler::is_ours(&*(*scan).indexinfo)
-                && child.param_info.is_null()
+            let is_wanted = child.param_info.is_null()
                 && !ffi::contain_volatile_functions((*self.other.pathtarget).exprs.cast())
                 && !ffi::contain_volatile_functions((*self.input).baserestrictinfo.cast());
             if !is_wanted {
@@ -136,10 +126,10 @@ impl Grouping<'_> {
             let expressions = ffi::get_sortgrouplist_exprs(clauses, (*self.root).processed_tlist);
             let mut grouped = 0u32;
             for expression in list::members::<Node>(expressions) {
-                grouped |= 1 << columns::key_column(index, &*self.input, expression)?;
+                grouped |= 1 << tables::key_column(index, &*self.input, expression)?;
             }
-            columns::exact_shape(index)?;
-            columns::prefix(scan, grouped, 0).filter(|&depth| depth > 0)
+            tables::exact_shape(index)?;
+            tables::prefix(scan, grouped, 0).filter(|&depth| depth > 0)
         }
     }
 

@@ -18,11 +18,11 @@ use crate::pg::{ffi, options};
 
 mod aggregate;
 mod child;
-mod columns;
 mod distinct;
 mod executor;
 mod offset;
 mod rows;
+mod tables;
 
 /// What taking a row from an index by the page costs, in operators.
 const OPERATORS_A_ROW: f64 = 0.1;

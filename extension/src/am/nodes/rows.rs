@@ -11,7 +11,7 @@ use pgrx::pg_sys::{
 };
 
 use super::executor::{self, Below, Work};
-use super::{child, columns, new_path, new_plan};
+use super::{child, new_path, new_plan, tables};
 use crate::am::scan::pages;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list};
@@ -103,7 +103,7 @@ unsafe fn columns_in<T>(expressions: *mut T) -> *mut List {
 unsafe fn column_of(index: &IndexOptInfo, expression: *mut Node) -> Option<(usize, u8)> {
     // SAFETY: the planner's; a node is what its tag says.
     unsafe {
-        let place = columns::column(index, &*index.rel, expression)?;
+        let place = tables::column(index, &*index.rel, expression)?;
         let (mut length, mut by_value, mut align) = (0, false, 0);
         ffi::get_typlenbyvalalign((*expression.cast::<Var>()).vartype, &mut length, &mut by_value, &mut align);
         (length != NAME_LENGTH).then_some((place, if by_value { length as u8 } else { 0 }))

@@ -9,9 +9,9 @@ use pgrx::pg_sys::{
 };
 
 use super::{Aggregate, Item, MOST_COLUMNS, Output, Task};
+use crate::am::cost;
 use crate::am::nodes::executor::Work;
-use crate::am::nodes::{OPERATORS_A_ROW, child, columns, new_path, new_plan};
-use crate::am::{cost, handler};
+use crate::am::nodes::{OPERATORS_A_ROW, child, new_path, new_plan, tables};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list};
 
@@ -36,7 +36,7 @@ pub unsafe fn add_paths(
 ) {
     // SAFETY: the planner's.
     unsafe {
-        if !is_table(root, input) {
+        if !tables::is_table(root, input) {
             return;
         }
         let whole = match extra.as_ref() {
@@ -46,7 +46,7 @@ pub unsafe fn add_paths(
         let Some(whole) = whole else { return };
         let part = extra.as_ref().and_then(|extra| whole.by_workers(extra));
         for index in list::members::<IndexOptInfo>((*input).indexlist) {
-            if !handler::is_ours(&*index) || (*index).hypothetical || !(*index).indpred.is_null() && !(*index).predOK {
+            if !tables::is_usable(&*index) {
                 continue;
             }
             let candidate = Candidate::of(index);
@@ -61,27 +61,6 @@ pub unsafe fn add_paths(
                 whole.gather(part.output, path, &*extra);
             }
         }
-    }
-}
-
-/// Whether what is grouped is a table, all of whose rows count.
-unsafe fn is_table(root: *mut PlannerInfo, input: *mut RelOptInfo) -> bool {
-    // SAFETY: the planner's.
-    unsafe {
-        let query = (*root).parse;
-        let is_one = matches!(
-            (*input).reloptkind,
-            pg_sys::RelOptKind::RELOPT_BASEREL | pg_sys::RelOptKind::RELOPT_OTHER_MEMBER_REL
-        );
-        if !is_one || (*input).rtekind != pg_sys::RTEKind::RTE_RELATION || (*input).indexlist.is_null() {
-            return false;
-        }
-        // With its descendants a table has the indexes of a partitioned one at most, which are empty.
-        let entry = *(*root).simple_rte_array.add((*input).relid as usize);
-        !(*entry).inh
-            && (*entry).tablesample.is_null()
-            && (*query).groupingSets.is_null()
-            && (*query).rowMarks.is_null()
     }
 }
 
@@ -238,7 +217,7 @@ impl Grouping {
         let Wanted { columns, mut task, expressions } = wanted;
         // SAFETY: the planner's.
         unsafe {
-            task.depth = columns::prefix(&*scan, columns, task.shown_columns())?;
+            task.depth = tables::prefix(&*scan, columns, task.shown_columns())?;
             self.make(scan, task, expressions)
         }
     }
@@ -343,14 +322,14 @@ impl Candidate {
     /// An index of the planner's.
     unsafe fn of(info: *mut IndexOptInfo) -> Candidate {
         // SAFETY: the planner's.
-        unsafe { Candidate { info, shape: columns::exact_shape(&*info) } }
+        unsafe { Candidate { info, shape: tables::exact_shape(&*info) } }
     }
 
     /// The key column that an expression is, if it is one.
     unsafe fn column_of(&self, table: *mut RelOptInfo, expression: *mut Node) -> Option<usize> {
         // SAFETY: the planner's.
         unsafe {
-            let found = columns::key_column(&*self.info, &*table, expression)?;
+            let found = tables::key_column(&*self.info, &*table, expression)?;
             let shape = self.shape.as_ref()?;
             (found < shape.columns().len().min(MOST_COLUMNS)).then_some(found)
         }
@@ -448,22 +427,10 @@ unsafe fn scans(
     input: *mut RelOptInfo,
     info: *mut IndexOptInfo,
 ) -> (Option<*mut IndexPath>, Option<*mut IndexPath>) {
-    // SAFETY: the planner's. What is put in another's place is put back, unless an error ends the planning.
+    // SAFETY: the planner's.
     unsafe {
-        let rel = &mut *input;
-        let (indexes, paths, partial) = (rel.indexlist, rel.pathlist, rel.partial_pathlist);
-        let has_bitmaps = (*info).amhasgetbitmap;
-        rel.indexlist = list::of([info]);
-        (rel.pathlist, rel.partial_pathlist) = (core::ptr::null_mut(), core::ptr::null_mut());
-        (*info).amhasgetbitmap = false;
-        ffi::create_index_paths(root, rel);
-        let found = [rel.pathlist, rel.partial_pathlist];
-        (rel.indexlist, rel.pathlist, rel.partial_pathlist) = (indexes, paths, partial);
-        (*info).amhasgetbitmap = has_bitmaps;
-        let [serial, parallel] = found.map(|paths| {
-            list::members::<Path>(paths)
-                .filter(|&path| (*path).type_ == NodeTag::T_IndexPath)
-                .map(|path| path.cast::<IndexPath>())
+        let [serial, parallel] = child::scans_of(root, input, info).map(|paths| {
+            list::members::<IndexPath>(paths)
                 .find(|&path| (*path).path.pathtype == NodeTag::T_IndexOnlyScan && child::decides_all(&*path))
                 .map(|path| forwards(path))
         });

@@ -1,10 +1,42 @@
-//! Columns of an index, as the planner's expressions name them.
+//! Tables, indexes and their columns, as the planner has them.
 
 use fpbtree_engine::keys::KeyShape;
-use pgrx::pg_sys::{self, IndexClause, IndexOptInfo, IndexPath, Node, NodeTag, RelOptInfo, RestrictInfo, Var};
+use pgrx::pg_sys::{
+    self, IndexClause, IndexOptInfo, IndexPath, Node, NodeTag, PlannerInfo, RelOptInfo, RestrictInfo, Var,
+};
 
+use crate::am::handler;
 use crate::pg::{ffi, list};
 use crate::values::column;
+
+/// Whether what is grouped is a table, all of whose rows count.
+///
+/// # Safety
+/// The planner's.
+pub(super) unsafe fn is_table(root: *mut PlannerInfo, input: *mut RelOptInfo) -> bool {
+    // SAFETY: the planner's.
+    unsafe {
+        let query = (*root).parse;
+        let is_one = matches!(
+            (*input).reloptkind,
+            pg_sys::RelOptKind::RELOPT_BASEREL | pg_sys::RelOptKind::RELOPT_OTHER_MEMBER_REL
+        );
+        if !is_one || (*input).rtekind != pg_sys::RTEKind::RTE_RELATION || (*input).indexlist.is_null() {
+            return false;
+        }
+        // With its descendants a table has the indexes of a partitioned one at most, which are empty.
+        let entry = *(*root).simple_rte_array.add((*input).relid as usize);
+        !(*entry).inh
+            && (*entry).tablesample.is_null()
+            && (*query).groupingSets.is_null()
+            && (*query).rowMarks.is_null()
+    }
+}
+
+/// Whether an index is ours, and may be used for all rows that the query wants.
+pub(super) fn is_usable(index: &IndexOptInfo) -> bool {
+    handler::is_ours(index) && !index.hypothetical && (index.indpred.is_null() || index.predOK)
+}
 
 /// How the index's columns make a lane, if they do.
 ///
