@@ -1,5 +1,7 @@
 -- DISTINCT ON by jumping from group to group: the same first rows as the server's own Unique gives, whatever is visible.
 SET client_min_messages = warning;
+-- What never ends is wrong, too.
+SET statement_timeout = '5min';
 SET max_parallel_workers_per_gather = 0;
 CREATE SCHEMA d;
 SET search_path = d, public;

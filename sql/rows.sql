@@ -1,6 +1,8 @@
 -- Rows of index-only scans that come from the index's pages with no tuple between: the same as the table has, in the
 -- index's order, whatever is visible, and wherever the executor goes on.
 SET client_min_messages = warning;
+-- What never ends is wrong, too.
+SET statement_timeout = '5min';
 SET max_parallel_workers_per_gather = 0;
 SET TimeZone = 'UTC';
 CREATE SCHEMA r;
