@@ -91,7 +91,7 @@ INSERT INTO queries (query) VALUES
   ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE x = ''word 3'' AND k % 7 = 2 ORDER BY a, b DESC, k DESC'),
   ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE a > 3 AND b < 20000 ORDER BY a, b DESC, k DESC'),
   ('SELECT DISTINCT ON (a) a, b, k, note FROM t WHERE a IN (1, 4, 7, 100) ORDER BY a, b DESC, k DESC'),
-  ('SELECT DISTINCT ON (a) a, b, k FROM t WHERE k = (SELECT max(w.k) FROM t w WHERE w.a = t.a) ORDER BY a, b DESC, k DESC'),
+  ('SELECT DISTINCT ON (a) a, b, k FROM t WHERE k % 3 = (SELECT count(*) % 3 FROM devices v WHERE v.a <> t.a) ORDER BY a, b DESC, k DESC'),
   ('SELECT DISTINCT ON (a) a, k, note FROM t WHERE b = 17 ORDER BY a, k DESC'),
   ('SELECT DISTINCT ON (s) s, d, k, x FROM t ORDER BY s DESC NULLS LAST, d, k DESC'),
   ('SELECT DISTINCT ON (s, d) s, d, k, x FROM t ORDER BY s DESC NULLS LAST, d DESC, k DESC'),
