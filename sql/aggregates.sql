@@ -1,39 +1,14 @@
 -- Aggregates over an index's own columns, made of its pages: the same answers as of the table, whatever is visible of
 -- it. Each query is run with the node and without any index.
-SET client_min_messages = warning;
-SET max_parallel_workers_per_gather = 0;
 CREATE SCHEMA agg;
 SET search_path = agg, public;
-CREATE FUNCTION plan(query text, setting text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM set_config('enable_seqscan', setting, true), set_config('enable_bitmapscan', setting, true),
-          set_config('enable_sort', setting, true);
-  RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) ' || query;
-  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true),
-          set_config('enable_sort', 'on', true);
-END $$;
-CREATE FUNCTION answer(query text, setting text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  answer text;
-BEGIN
-  PERFORM set_config('enable_seqscan', CASE setting WHEN 'on' THEN 'off' ELSE 'on' END, true),
-          set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', CASE setting WHEN 'on' THEN 'off' ELSE 'on' END, true),
-          set_config('enable_indexscan', setting, true);
-  EXECUTE format('SELECT count(*) || '' rows '' || coalesce(md5(string_agg(s::text, %L ORDER BY s::text)), '''') FROM (%s) s', E'\n', query) INTO answer;
-  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true),
-          set_config('enable_sort', 'on', true), set_config('enable_indexscan', 'on', true);
-  RETURN answer;
-END $$;
--- Whether the node is used, and whether it gives what a sequential scan does.
-CREATE FUNCTION same(query text, name text DEFAULT 'FpbtreeAggregate') RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  node boolean;
-  answers text[];
-BEGIN
-  SELECT bool_or(line ~ name) INTO node FROM plan(query, 'off') line;
-  answers := ARRAY[answer(query, 'on'), answer(query, 'off')];
-  RETURN CASE WHEN node THEN 'node' ELSE 'no node' END || CASE WHEN answers[1] = answers[2] THEN ', same' ELSE ', ' || answers::text END;
-END $$;
+SET nodes.name = 'FpbtreeAggregate';
+SET nodes.ordered = off;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\set nodes :srcdir '/sql/nodes.inc'
+\i :nodes
+\set ECHO all
 
 CREATE TABLE t (a int, b bigint, s smallint, d date, f float8, o boolean, x text, u uuid, k bigint NOT NULL) WITH (autovacuum_enabled = off);
 INSERT INTO t SELECT NULLIF(i % 97, 13), (i::bigint * 7919) % 1000003 * CASE WHEN i % 2 = 0 THEN 9007199254 ELSE -9007199254 END,
@@ -65,6 +40,8 @@ INSERT INTO queries (query) VALUES
   ('SELECT count(*), count(a), sum(a), avg(a), min(a), max(a) FROM t WHERE a BETWEEN 10 AND 40'),
   ('SELECT count(*), count(a), sum(a), avg(a), min(a), max(a) FROM t WHERE a > 1000'),
   ('SELECT count(*), sum(a), max(a) FROM t WHERE a IS NULL'),
+  ('SELECT count(*), sum(a), max(a) FROM t WHERE a = NULL'),
+  ('SELECT DISTINCT a FROM t WHERE a > 3 AND false'),
   ('SELECT count(*) FROM t WHERE a IS NOT NULL'),
   ('SELECT count(b), sum(b), avg(b), min(b), max(b) FROM t'),
   ('SELECT a, count(*), sum(b), avg(b), min(b), max(b) FROM t GROUP BY a'),

@@ -1,45 +1,13 @@
 -- DISTINCT ON by jumping from group to group: the same first rows as the server's own Unique gives, whatever is visible.
-SET client_min_messages = warning;
--- What never ends is wrong, too.
-SET statement_timeout = '5min';
-SET max_parallel_workers_per_gather = 0;
 CREATE SCHEMA d;
 SET search_path = d, public;
-CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-  line text;
-BEGIN
-  PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
-          set_config('enable_incremental_sort', 'off', true);
-  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-    CONTINUE WHEN line ~ 'Disabled';
-    RETURN NEXT line;
-  END LOOP;
-  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true),
-          set_config('enable_incremental_sort', 'on', true);
-END $$;
-CREATE FUNCTION answer(query text, way text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  answer text;
-BEGIN
-  PERFORM set_config('enable_seqscan', (way = 'table')::text, true), set_config('enable_sort', (way = 'table')::text, true),
-          set_config('enable_incremental_sort', 'off', true), set_config('enable_indexscan', (way <> 'table')::text, true),
-          set_config('enable_bitmapscan', 'off', true), set_config('fpbtree.custom_scans', (way = 'node')::text, true);
-  EXECUTE format('SELECT count(*) || '' rows '' || coalesce(md5(string_agg(s::text, %L)), '''') FROM (%s) s', E'\n', query) INTO answer;
-  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true), set_config('enable_incremental_sort', 'on', true),
-          set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('fpbtree.custom_scans', 'on', true);
-  RETURN answer;
-END $$;
-CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  node boolean;
-  answers text[];
-BEGIN
-  SELECT bool_or(line ~ 'FpbtreeDistinct') INTO node FROM plan(query) line;
-  answers := ARRAY[answer(query, 'node'), answer(query, 'Unique'), answer(query, 'table')];
-  RETURN CASE WHEN node THEN 'node' ELSE 'no node' END ||
-         CASE WHEN answers[1] = answers[2] AND answers[1] = answers[3] THEN ', same' ELSE ', ' || answers::text END;
-END $$;
+SET nodes.name = 'FpbtreeDistinct';
+SET nodes.ordered = on;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\set nodes :srcdir '/sql/nodes.inc'
+\i :nodes
+\set ECHO all
 
 -- Each row is told from all others by k.
 CREATE TABLE t (k int NOT NULL, a int, b int, s smallint, d date, x text, u uuid, f float8, note text) WITH (autovacuum_enabled = off);
@@ -98,6 +66,10 @@ INSERT INTO queries (query) VALUES
   ('SELECT DISTINCT ON (s) s, d, k, x FROM t ORDER BY s NULLS FIRST, d DESC, k'),
   ('SELECT DISTINCT ON (s) s, b, k FROM t WHERE a = 3 ORDER BY s, b DESC, k DESC'),
   ('SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b DESC, k DESC LIMIT 3'),
+-- By any of several indexes, as the order behind the groups says nothing.
+  ('SELECT DISTINCT ON (a) a, s FROM t WHERE s = 1 ORDER BY a DESC, s DESC'),
+-- Nothing is read where a condition can never hold.
+  ('SELECT DISTINCT ON (a) a, b, k FROM t WHERE k = NULL ORDER BY a, b, k'),
   ('SELECT v.a, ARRAY(SELECT DISTINCT ON (s) k FROM t WHERE t.d > ''2024-01-10'' AND t.s <> v.a ORDER BY s DESC NULLS LAST, d, k DESC) FROM devices v ORDER BY 1'),
 -- Not by jumping: texts, wide keys (as with u above), another order within the groups than the index's, columns that are no prefix.
   ('SELECT DISTINCT ON (x) x, k, note FROM t ORDER BY x, k'),

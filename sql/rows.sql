@@ -1,47 +1,15 @@
 -- Rows of index-only scans that come from the index's pages with no tuple between: the same as the table has, in the
 -- index's order, whatever is visible, and wherever the executor goes on.
-SET client_min_messages = warning;
--- What never ends is wrong, too.
-SET statement_timeout = '5min';
-SET max_parallel_workers_per_gather = 0;
-SET TimeZone = 'UTC';
 CREATE SCHEMA r;
 SET search_path = r, public;
--- How a query is planned where an index has to be used: the node's name and what is below it, or else the topmost nodes.
-CREATE FUNCTION plan(query text, options text DEFAULT '') RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-  line text;
-BEGIN
-  PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true);
-  FOR line IN EXECUTE format('EXPLAIN (%sCOSTS OFF) %s', options, query) LOOP
-    CONTINUE WHEN line ~ 'Disabled';
-    RETURN NEXT line;
-  END LOOP;
-  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true);
-END $$;
-CREATE FUNCTION answer(query text, way text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  answer text;
-BEGIN
-  PERFORM set_config('enable_seqscan', (way = 'table')::text, true), set_config('enable_sort', (way = 'table')::text, true),
-          set_config('enable_indexscan', (way <> 'table')::text, true), set_config('enable_bitmapscan', 'off', true),
-          set_config('enable_hashjoin', (way = 'table')::text, true), set_config('fpbtree.custom_scans', (way = 'node')::text, true);
-  EXECUTE format('SELECT count(*) || '' rows '' || coalesce(md5(string_agg(s::text, %L)), '''') FROM (%s) s', E'\n', query) INTO answer;
-  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true), set_config('enable_indexscan', 'on', true),
-          set_config('enable_bitmapscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('fpbtree.custom_scans', 'on', true);
-  RETURN answer;
-END $$;
--- Whether the node is used, and whether it gives what index tuples and a sequential scan do.
-CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  node boolean;
-  answers text[];
-BEGIN
-  SELECT bool_or(line ~ 'FpbtreeRows') INTO node FROM plan(query) line;
-  answers := ARRAY[answer(query, 'node'), answer(query, 'tuples'), answer(query, 'table')];
-  RETURN CASE WHEN node THEN 'node' ELSE 'no node' END ||
-         CASE WHEN answers[1] = answers[2] AND answers[1] = answers[3] THEN ', same' ELSE ', ' || answers::text END;
-END $$;
+SET nodes.name = 'FpbtreeRows';
+SET nodes.ordered = on;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\set nodes :srcdir '/sql/nodes.inc'
+\i :nodes
+\set ECHO all
+SET TimeZone = 'UTC';
 
 CREATE DOMAIN short AS text COLLATE "C" CHECK (length(value) < 100);
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
@@ -123,9 +91,7 @@ SELECT plan('SELECT y FROM t ORDER BY y DESC');
 SELECT plan('SELECT b, x FROM t WHERE y > ''Word'' ORDER BY y LIMIT 5');
 -- Few rows are not worth it, nor are rows that have to be looked up in the table; one setting switches it off.
 SELECT plan('SELECT k FROM t WHERE k < 10');
-SET fpbtree.custom_scans = off;
-SELECT plan('SELECT k FROM t ORDER BY k');
-RESET fpbtree.custom_scans;
+SELECT plan('SELECT k FROM t ORDER BY k', way => 'index');
 
 -- In several processes.
 SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET max_parallel_workers_per_gather = 2;
@@ -161,8 +127,7 @@ DECLARE
   row record;
   step text;
 BEGIN
-  PERFORM set_config('enable_seqscan', (way = 'table')::text, true), set_config('enable_sort', (way = 'table')::text, true),
-          set_config('enable_indexscan', (way <> 'table')::text, true), set_config('enable_bitmapscan', 'off', true);
+  PERFORM go(way);
   OPEN c SCROLL FOR EXECUTE query;
   FOREACH step IN ARRAY string_to_array('next,next,prior,next,relative 700,prior,prior,relative -300,relative 1500,relative -1,last,next,prior,relative -900,prior,first,prior,next,absolute 2000,prior,absolute -3,next,next,next,prior,prior,absolute 900,relative -899,prior,next', ',') LOOP
     CASE
@@ -176,7 +141,7 @@ BEGIN
     found := found || coalesce(row::text, 'none');
   END LOOP;
   CLOSE c;
-  PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true), set_config('enable_indexscan', 'on', true);
+  PERFORM go('any');
   RETURN found::text;
 END $$;
 SELECT query, (SELECT bool_or(line ~ 'FpbtreeRows') FROM plan(query) line) AS node, walk(query, 'node') = walk(query, 'table') AS same

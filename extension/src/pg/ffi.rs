@@ -365,6 +365,7 @@ unsafe extern "C-unwind" {
 
     // Plan nodes of ours.
     pub fn RegisterCustomScanMethods(methods: *const pg_sys::CustomScanMethods);
+    pub fn is_dummy_rel(rel: *mut RelOptInfo) -> bool;
     pub fn create_index_paths(root: *mut PlannerInfo, rel: *mut RelOptInfo);
     pub fn add_path(rel: *mut RelOptInfo, path: *mut pg_sys::Path);
     pub fn bms_membership(set: *const pg_sys::Bitmapset) -> pg_sys::BMS_Membership::Type;

@@ -37,7 +37,8 @@ pub unsafe fn find(
         for (at, suspect) in suspects.iter().enumerate() {
             rows.add(at).write(TM_IndexDelete { tid: heap_tid(suspect.tid), id: at as i16 });
             states.add(at).write(TM_IndexStatus {
-                idxoffnum: at as u16 + 1,
+                // For messages; a leaf may have more entries than a page of the server has items.
+                idxoffnum: (at + 1).min(pg_sys::MaxOffsetNumber as usize) as u16,
                 knowndeletable: search == DeadSearch::Marked && suspect.tid.dead(),
                 promising: search != DeadSearch::Marked && suspect.has_twin,
                 freespace: ONE,

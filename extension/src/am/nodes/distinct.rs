@@ -7,8 +7,8 @@ use core::ffi::CStr;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, CustomExecMethods, CustomPath, CustomPathMethods, CustomScan, CustomScanMethods, CustomScanState,
-    ExplainState, ExprContext, IndexOptInfo, IndexPath, List, ListCell, Node, Path, Plan, PlannerInfo, RelOptInfo,
-    ScanDirection, TupleTableSlot,
+    ExplainState, ExprContext, IndexOptInfo, IndexPath, List, ListCell, Node, Path, PathTarget, Plan, PlannerInfo,
+    RelOptInfo, ScanDirection, TupleTableSlot,
 };
 
 use super::executor::{self, Below, Work};
@@ -37,7 +37,8 @@ pub(super) unsafe fn add_paths(root: *mut PlannerInfo, input: *mut RelOptInfo, o
             return;
         }
         let Some(other) = list::members::<Path>((*output).pathlist).next() else { return };
-        let grouping = Grouping { root, input, output, other: &*other };
+        // No path itself: one that is dominated by a path of ours is freed when that is added.
+        let grouping = Grouping { root, input, output, target: (*other).pathtarget, groups: (*other).rows };
         for index in list::members::<IndexOptInfo>((*input).indexlist) {
             // Not only the scans that the planner thinks best: one of another index in groups may be cheaper than ours.
             let [scans, _] = if tables::is_usable(&*index) { child::scans_of(root, input, index) } else { continue };
@@ -49,15 +50,17 @@ pub(super) unsafe fn add_paths(root: *mut PlannerInfo, input: *mut RelOptInfo, o
 }
 
 /// A `DISTINCT ON` of a table's rows.
-struct Grouping<'p> {
+struct Grouping {
     root: *mut PlannerInfo,
     input: *mut RelOptInfo,
     output: *mut RelOptInfo,
-    /// A path of the server's that does it.
-    other: &'p Path,
+    /// What comes of it.
+    target: *mut PathTarget,
+    /// How many groups the server reckons with.
+    groups: f64,
 }
 
-impl Grouping<'_> {
+impl Grouping {
     /// The node's path above a scan, if that gives rows in groups, with the first or last ones that are asked for.
     unsafe fn path(&self, scan: *mut IndexPath) -> Option<*mut CustomPath> {
         // SAFETY: the planner's; new memory of the right size, zeroed.
@@ -67,7 +70,7 @@ impl Grouping<'_> {
             let order = if longer { root.sort_pathkeys } else { root.distinct_pathkeys };
             let child = &(*scan).path;
             let is_wanted = child.param_info.is_null()
-                && !ffi::contain_volatile_functions((*self.other.pathtarget).exprs.cast())
+                && !ffi::contain_volatile_functions((*self.target).exprs.cast())
                 && !ffi::contain_volatile_functions((*self.input).baserestrictinfo.cast());
             if !is_wanted {
                 return None;
@@ -79,14 +82,14 @@ impl Grouping<'_> {
             let depth = self.depth(&*scan)?;
             let path = new_path();
             let new = &mut (*path).path;
-            (new.parent, new.pathtarget) = (self.output, self.other.pathtarget);
+            (new.parent, new.pathtarget) = (self.output, self.target);
             new.pathkeys = if wants_first { child.pathkeys } else { order };
             new.parallel_safe = (*self.output).consider_parallel && child.parallel_safe;
             #[cfg(feature = "pg18")]
             {
                 new.disabled_nodes = child.disabled_nodes;
             }
-            new.rows = self.other.rows;
+            new.rows = self.groups;
             new.startup_cost = child.startup_cost;
             new.total_cost =
                 child.startup_cost + self.cost(&*scan, if wants_first { new.rows } else { 2.0 * new.rows });

@@ -40,14 +40,17 @@ pub(super) unsafe fn add_paths(root: *mut PlannerInfo, rel: *mut RelOptInfo) {
         if (*rel).indexlist.is_null() || stops_soon(&*root) {
             return;
         }
-        let scans = |paths| list::of(list::members::<Path>(paths).filter_map(|path| index_only_scan(path)));
-        // Before any is added, as that changes the lists.
-        let (serial, parallel) = (scans((*rel).pathlist), scans((*rel).partial_pathlist));
-        for scan in list::members::<IndexPath>(serial) {
-            ffi::add_path(rel, path_above(scan).cast());
+        let above = |paths| {
+            let scans = list::members::<Path>(paths).filter_map(|path| index_only_scan(path));
+            list::of(scans.map(|scan| path_above(scan)))
+        };
+        // Before any is added, as that changes the lists, and frees what is dominated.
+        let (serial, parallel) = (above((*rel).pathlist), above((*rel).partial_pathlist));
+        for path in list::members::<Path>(serial) {
+            ffi::add_path(rel, path);
         }
-        for scan in list::members::<IndexPath>(parallel) {
-            ffi::add_partial_path(rel, path_above(scan).cast());
+        for path in list::members::<Path>(parallel) {
+            ffi::add_partial_path(rel, path);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::am::handler;
 use crate::pg::{ffi, list};
 use crate::values::column;
 
-/// Whether what is grouped is a table, all of whose rows count.
+/// Whether what is grouped is a table, all of whose rows count, and is not known to have none that are wanted.
 ///
 /// # Safety
 /// The planner's.
@@ -22,6 +22,10 @@ pub(super) unsafe fn is_table(root: *mut PlannerInfo, input: *mut RelOptInfo) ->
             pg_sys::RelOptKind::RELOPT_BASEREL | pg_sys::RelOptKind::RELOPT_OTHER_MEMBER_REL
         );
         if !is_one || (*input).rtekind != pg_sys::RTEKind::RTE_RELATION || (*input).indexlist.is_null() {
+            return false;
+        }
+        // The server has one plan for no rows, and reckons with no pages of such a table.
+        if ffi::is_dummy_rel(input) {
             return false;
         }
         // With its descendants a table has the indexes of a partitioned one at most, which are empty.
