@@ -34,6 +34,9 @@ SELECT format('CREATE INDEX t_%1$s ON t USING fpbtree (%1$I %2$s)', attname, (AR
 CREATE INDEX t_sdo ON t USING fpbtree (s DESC NULLS LAST, d DESC, o);
 CREATE INDEX t_fe ON t USING fpbtree (f, e DESC);
 CREATE INDEX t_usm ON t USING fpbtree (u, s);
+CREATE INDEX t_ix ON t USING fpbtree (i, x);
+CREATE INDEX t_nx ON t USING fpbtree (n, x NULLS FIRST);
+CREATE INDEX t_cne ON t USING fpbtree (c, n DESC, e, x DESC);
 CREATE INDEX t_yib ON t USING fpbtree (y, i DESC) INCLUDE (b, n, x);
 CREATE INDEX t_kna ON t USING fpbtree (k) INCLUDE (na);
 CREATE INDEX t_mod ON t USING fpbtree ((k % 10), i);
@@ -56,6 +59,11 @@ INSERT INTO queries (query) VALUES
   ('SELECT d FROM t WHERE s IN (1, 5, 7, 20, 77, 3000) AND o ORDER BY s DESC NULLS LAST, d DESC'),
   ('SELECT f::text, e::text FROM t ORDER BY f, e DESC, f::text COLLATE "C", e::text COLLATE "C"'),
   ('SELECT s, u FROM t WHERE u > ''70000000-0000-0000-0000-000000000000'' ORDER BY u, s'),
+  ('SELECT i, x FROM t ORDER BY i, x'),
+  ('SELECT x, i FROM t WHERE i > 0 AND x > ''3'' ORDER BY i DESC, x DESC'),
+  ('SELECT n, x FROM t ORDER BY n, x NULLS FIRST, n::text COLLATE "C"'),
+  ('SELECT c, n, e, x FROM t ORDER BY c, n DESC, e, x DESC, n::text COLLATE "C", e::text COLLATE "C"'),
+  ('SELECT e, c, n FROM t WHERE c > ''A'' AND n < 0 ORDER BY c, n DESC, e, n::text COLLATE "C", e::text COLLATE "C"'),
   ('SELECT n, y, b, x, i FROM t ORDER BY y, i DESC, b'),
   ('SELECT x, b FROM t WHERE y >= ''Word 3'' AND y < ''Word 5'' ORDER BY y, i DESC, b, x'),
   ('SELECT y FROM t WHERE y IS NULL'),

@@ -153,8 +153,15 @@ impl BytesShape {
     #[inline]
     pub fn open<'e>(&self, stored: &Stored<'e>, buffer: &'e mut KeyBuffer) -> Option<Opened<'e>> {
         let (value, carried) = stored.payload.split_at_checked(self.value_length(stored.payload)?)?;
-        let normal = if self.opaque_from == 0 { &[] } else { buffer.normal(stored, self.padding())? };
+        let normal: &[u8] = if self.opaque_from == 0 { &[] } else { buffer.normal(stored, self.padding())? };
         Some(Opened { normal, value, carried })
+    }
+
+    /// The digits before the first opaque one in one piece of memory that may be changed, then zeros. None if there is no room
+    /// for them.
+    #[inline]
+    pub fn normal<'e>(&self, stored: &Stored<'_>, buffer: &'e mut KeyBuffer) -> Option<&'e mut [u8]> {
+        buffer.normal(stored, self.padding())
     }
 
     /// Writes the columns to the front of `out`.
@@ -618,12 +625,8 @@ impl KeyBuffer {
 
     /// A normal part in one piece, then zeros. None if there is no room for it.
     #[inline]
-    fn normal(&mut self, stored: &Stored<'_>, zeros: usize) -> Option<&[u8]> {
-        let mut at = 0;
-        for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.suffix] {
-            self.bytes.get_mut(at..at + piece.len())?.write_copy_of_slice(piece);
-            at += piece.len();
-        }
+    fn normal(&mut self, stored: &Stored<'_>, zeros: usize) -> Option<&mut [u8]> {
+        let at = self.join(stored)?;
         // The ordinary case takes no call.
         let (few, more) = self.bytes.get_mut(at..)?.split_at_mut_checked(ZEROS)?;
         few.fill(MaybeUninit::new(0));
@@ -631,7 +634,29 @@ impl KeyBuffer {
             more.get_mut(..zeros - ZEROS)?.fill(MaybeUninit::new(0));
         }
         self.written = self.written.max((at + zeros.max(ZEROS)) as u16);
-        Some(self.front(at + zeros))
+        // SAFETY: just written.
+        Some(unsafe { self.bytes[..at + zeros].assume_init_mut() })
+    }
+
+    /// Writes a normal part in one piece to the front, and says how many bytes it has. None if there is no room for it.
+    #[inline(always)]
+    fn join(&mut self, stored: &Stored<'_>) -> Option<usize> {
+        let mut at = 0;
+        for piece in [stored.prefix, &stored.head.to_be_bytes(), stored.suffix] {
+            copy_few(piece, self.bytes.get_mut(at..at + piece.len())?);
+            at += piece.len();
+        }
+        Some(at)
+    }
+
+    /// A normal part in one piece, less the zeros at its end, if these are in its last lane. None if they may be more.
+    #[inline(always)]
+    pub fn unpadded(&mut self, stored: &Stored<'_>) -> Option<&mut [u8]> {
+        let zeros = if stored.suffix.is_empty() { stored.head.trailing_zeros() as usize / 8 } else { 0 };
+        let length = self.join(stored).filter(|_| zeros < HEAD)? - zeros;
+        self.written = self.written.max(length as u16);
+        // SAFETY: just written.
+        Some(unsafe { self.bytes[..length].assume_init_mut() })
     }
 
     /// Writes bytes at a place, all before which have been written.
@@ -651,6 +676,31 @@ impl KeyBuffer {
         let front = &self.bytes[..length.min(self.written.into())];
         // SAFETY: `written` is raised only where all bytes up to there have been written.
         unsafe { front.assume_init_ref() }
+    }
+}
+
+/// Copies bytes into as many, few of them without a call.
+#[inline(always)]
+fn copy_few(from: &[u8], to: &mut [MaybeUninit<u8>]) {
+    /// Copies `N` to `2 N` bytes as two pieces, which overlap where they are fewer.
+    #[inline(always)]
+    fn ends<const N: usize>(from: &[u8], to: &mut [MaybeUninit<u8>]) -> Option<()> {
+        let (front, back) = (from.first_chunk::<N>()?, from.last_chunk::<N>()?);
+        *to.first_chunk_mut::<N>()? = front.map(MaybeUninit::new);
+        *to.last_chunk_mut::<N>()? = back.map(MaybeUninit::new);
+        Some(())
+    }
+    let copied = match from.len() {
+        0 => Some(()),
+        1 => ends::<1>(from, to),
+        2..=3 => ends::<2>(from, to),
+        4..=7 => ends::<4>(from, to),
+        8..=16 => ends::<8>(from, to),
+        17..=32 => ends::<16>(from, to),
+        _ => None,
+    };
+    if copied.is_none() {
+        to.write_copy_of_slice(from);
     }
 }
 
@@ -854,6 +904,9 @@ mod tests {
             prop_assert_eq!((opened.value, opened.carried), (&value[..], &b"more"[..]));
             let before_opaque = digits[..shape.opaque_from()].concat();
             prop_assert!(shape.opaque_from() == 0 || opened.normal.starts_with(&before_opaque));
+            prop_assert!(shape.normal(&stored, &mut buffer).unwrap().starts_with(&before_opaque));
+            let unpadded = buffer.unpadded(&stored).map(|key| key.to_vec());
+            prop_assert!(unpadded.as_deref() == Some(normal) || stored.head == 0 && unpadded.is_none());
         }
     }
 

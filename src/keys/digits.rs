@@ -620,6 +620,53 @@ impl DigitShape {
         Some(stored.iter().fold(0, |field, byte| field << 8 | u128::from(byte ^ self.flip())))
     }
 
+    /// The number of 8 bytes at most at the front of `bytes`, and the bytes of its digit: as
+    /// [`take_field`](Self::take_field), but only where at least 8 bytes follow the marker, of which it takes no call.
+    #[inline(always)]
+    pub fn word(&self, bytes: &[u8]) -> Option<(u64, usize)> {
+        let DigitKind::Fixed(width @ 1..=8) = self.kind else { return None };
+        let (&marker, behind) = bytes.split_first()?;
+        let word = u64::from_be_bytes(*behind.first_chunk()?) ^ u64::from_ne_bytes([self.flip(); 8]);
+        let unused = u64::BITS - 8 * u32::from(width);
+        (marker == Self::VALUE).then_some((word >> unused, 1 + usize::from(width)))
+    }
+
+    /// The bytes of the text of an ascending column at the front of `bytes`, which are behind a marker of one byte and before
+    /// one of another. None if there is no such text.
+    #[inline(always)]
+    pub fn text_length(&self, bytes: &[u8]) -> Option<usize> {
+        let (&marker, behind) = bytes.split_first()?;
+        (marker == Self::VALUE && self.flip() == 0).then(|| find(behind, 0))?
+    }
+
+    /// Bytes of a digit before a number's own digits.
+    pub const NUMBER: usize = 4;
+
+    /// Writes the digits of the number at the front of `bytes` in their place, [`NUMBER`](Self::NUMBER) bytes from there, as
+    /// pairs of native bytes; the number, how many they are, and the bytes of what it was. None if it is not one that has
+    /// digits; what may have been written by then is of no use.
+    #[inline]
+    pub fn unfold_numeric(&self, bytes: &mut [u8]) -> Option<(Decimal, usize, usize)> {
+        let [marker, class, high, low, pairs @ ..] = bytes else { return None };
+        let class = DecimalClass::from_code(*class ^ self.flip()).filter(|class| class.has_digits())?;
+        let flip = if class == DecimalClass::Negative { !self.flip() } else { self.flip() };
+        let weight = i32::from(u16::from_be_bytes([*high ^ flip, *low ^ flip])) - 0x8000;
+        let (pairs, _) = pairs.as_chunks_mut::<2>();
+        for (count, pair) in pairs.iter_mut().enumerate() {
+            let [high, low] = pair.map(|byte| byte ^ flip);
+            if high == 0 {
+                let whole = *marker == Self::VALUE;
+                return whole.then_some((Decimal { class, weight }, count, Self::NUMBER + 2 * count + 1));
+            }
+            let digit = u16::from_be_bytes([high, low]) - FIRST_DIGIT;
+            if digit >= BASE {
+                return None;
+            }
+            *pair = digit.to_ne_bytes();
+        }
+        None
+    }
+
     /// Takes a text off the front of `bytes`, as it is stored: [`copy_text`](Self::copy_text) copies it.
     #[inline(always)]
     pub fn take_text<'a>(&self, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -1006,6 +1053,35 @@ mod tests {
             prop_assert_eq!(shape.reads(&other), other == shape || other == stored);
             let digit = encoded(&stored, &value);
             prop_assert_eq!(decoded(&shape, &mut digit.as_slice()), decoded(&stored, &mut digit.as_slice()));
+        }
+
+        /// What is read in its place is what is taken, of whole digits and of whatever a damaged page holds.
+        #[test]
+        fn values_are_read_in_place((shape, [value, _]) in shape_and_values(), behind in any_bytes(0), damaged: bool) {
+            let digit = if damaged { vec![DigitShape::VALUE] } else { encoded(&shape, &value) };
+            let key = [digit.as_slice(), &behind, &[0; 16]].concat();
+            let (mut left, mut digits) = (key.as_slice(), [[0; 2]; 2048]);
+            match shape.kind {
+                DigitKind::Fixed(1..=8) => {
+                    let taken = shape.take_field(&mut left).map(|field| (field as u64, key.len() - left.len()));
+                    prop_assert_eq!(shape.word(&key), taken);
+                    prop_assert_eq!(shape.word(&key[..8]), None);
+                }
+                DigitKind::Text => {
+                    let taken = shape.take_text(&mut left).filter(|_| !shape.descending);
+                    prop_assert_eq!(shape.text_length(&key), taken.map(<[u8]>::len));
+                }
+                DigitKind::Numeric => {
+                    let taken = shape.take_numeric(&mut left, &mut digits).filter(|(number, _)| number.class.has_digits());
+                    let mut changed = key.clone();
+                    let unfolded = shape.unfold_numeric(&mut changed);
+                    prop_assert_eq!(unfolded, taken.map(|(number, count)| (number, count, key.len() - left.len())));
+                    if let Some((_, count, _)) = unfolded {
+                        prop_assert_eq!(&changed[DigitShape::NUMBER..].as_chunks().0[..count], &digits[..count]);
+                    }
+                }
+                _ => prop_assert!(shape.word(&key).is_none()),
+            }
         }
 
         /// Whatever a damaged page holds, nothing panics, and nothing is read that is not there.

@@ -93,7 +93,9 @@ impl<'m> DeadTids<'m> {
         }
         for row in rows {
             let number = *row as usize % Self::MOST;
-            let answer = is_dead(Tid::from_linear(*row >> NUMBER));
+            let tid = Tid::from_linear(*row >> NUMBER);
+            // Whoever comes to the leaf of one that none can have finds it damaged; the server takes no such TID.
+            let answer = !tid.is_flawed() && is_dead(tid);
             self.dead[number / 64] |= u64::from(answer) << (number % 64);
         }
     }

@@ -22,6 +22,7 @@ use crate::values::column;
 use crate::values::compare_cache::{CompareCache, PlaceCache};
 use crate::values::compare_counts::CompareCounts;
 use crate::values::tuple::Tuple;
+use crate::values::varlena::{MOST_SHORT, short_header};
 
 /// A key space whose entries are made of rows.
 pub trait Keyed: Loadable + Scannable {
@@ -361,10 +362,41 @@ impl BytesColumns {
         Some(())
     }
 
+    /// The values of the first columns of an entry, as many as there is room for, where most are of a common kind and none is
+    /// NULL; what is passed by reference is in `key`, or in the entry. None if they are not: [`put_first`](Self::put_first)
+    /// has all.
+    #[inline(always)]
+    pub fn in_place(&self, entry: &Entry<'_, Bytes>, key: &mut KeyBuffer, values: &mut [Datum]) -> Option<()> {
+        if let (Some(only), [value]) = (self.only, &mut *values) {
+            *value = match only {
+                Only::Text => text_in_place(key.unpadded(&entry.key)?)?,
+                Only::Value => self.codecs[0].whole_datum(entry.key.payload)?,
+            };
+            return Some(());
+        }
+        if values.len() > self.shape.opaque_from().min(self.keys) {
+            return None;
+        }
+        let mut carried = entry.key.payload.get(self.shape.value_length(entry.key.payload)?..)?;
+        let (key, mut at) = (self.shape.normal(&entry.key, key)?, 0);
+        for (codec, value) in self.codecs.iter().zip(values) {
+            *value = codec.in_place(key, &mut at, &mut carried)?;
+        }
+        Some(())
+    }
+
     /// How a key column's values become digits.
     pub fn codec(&self, column: usize) -> &Codec {
         &self.codecs[column]
     }
+}
+
+/// The value of a text that is all of a key behind a marker.
+#[inline(always)]
+fn text_in_place(key: &mut [u8]) -> Option<Datum> {
+    let length = key.len().checked_sub(1).filter(|length| *length <= MOST_SHORT)?;
+    let marker = core::mem::replace(key.first_mut()?, short_header(length));
+    (marker == DigitShape::VALUE).then(|| Datum::from(key.as_ptr()))
 }
 
 impl CompareValues for BytesColumns {

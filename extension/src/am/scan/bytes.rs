@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fpbtree_engine::keys::bytes::{MOST_KEY, OwnedKey};
+use fpbtree_engine::keys::bytes::{KeyBuffer, MOST_KEY, OwnedKey};
 use fpbtree_engine::keys::digits::{Buffer, DigitShape};
 use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{BytesSelection, Cut, Interval, Matches, Range, Wanted, compare_cuts};
@@ -33,7 +33,12 @@ pub struct BytesConditions {
     /// Memory for what is looked for, emptied at each rescan.
     keys: pg_sys::MemoryContext,
     tuple: Tuple,
+    /// The key that the row given last was made of in its place.
+    key: KeyBuffer,
 }
+
+/// Columns whose values are made in a key's place, at most.
+const MOST_IN_PLACE: usize = 8;
 
 /// Intervals of a column, ascending and disjoint.
 type Intervals = &'static [Interval<'static>];
@@ -76,9 +81,9 @@ impl Searched for Bytes {
         context: pg_sys::MemoryContext,
     ) {
         let selection = BytesSelection::new(columns.shape(), Bytes::order(columns));
-        let tuple = Tuple::new(context);
+        let (tuple, key) = (Tuple::new(context), KeyBuffer::new());
         // SAFETY: `conditions` is not written yet.
-        unsafe { conditions.write(BytesConditions { columns, selection, rechecks: false, keys, tuple }) };
+        unsafe { conditions.write(BytesConditions { columns, selection, rechecks: false, keys, tuple, key }) };
     }
 
     unsafe fn select(conditions: &mut BytesConditions, rel: Relation, keys: &[ScanKeyData]) {
@@ -153,10 +158,17 @@ impl Searched for Bytes {
     ) -> Option<()> {
         // SAFETY: the caller's; no frame here owns a destructor.
         unsafe {
-            if row.end() == conditions.columns.count() {
-                Self::form(conditions, matches, at)?;
-            } else {
-                conditions.columns.put_first(row.end(), &matches.entry(at)?, &mut conditions.tuple)?;
+            let (columns, entry) = (conditions.columns, matches.entry(at)?);
+            let mut values = [Datum::null(); MOST_IN_PLACE];
+            if let Some(first) = values.get_mut(..row.end())
+                && columns.in_place(&entry, &mut conditions.key, first).is_some()
+            {
+                row.fill(slot, |column| Some(values[column.place]));
+                return Some(());
+            }
+            match columns.count() {
+                1 => drop(Bytes::index_tuple(columns, &entry, &mut conditions.tuple)?),
+                _ => columns.put_first(row.end(), &entry, &mut conditions.tuple)?,
             }
             row.fill(slot, |column| conditions.tuple.value(column.place, column.by_value));
         }

@@ -32,16 +32,21 @@ pub(super) unsafe fn get(ty: ColumnType, field: u128, carried: &mut &[u8], tuple
 /// The same of a float, most of which have but one image.
 #[inline(always)]
 pub(super) unsafe fn get_float(ty: ColumnType, field: u128, carried: &mut &[u8], tuple: &mut Tuple) -> Option<()> {
-    let all = u64::MAX >> (u64::BITS - ty.bits());
-    let (sign, low) = (all ^ all >> 1, field as u64);
     // SAFETY: no frame here owns a destructor.
     unsafe {
-        if low == sign || low == all {
-            return get(ty, field, carried, tuple);
+        match only_image(ty, field as u64) {
+            Some(image) => tuple.put_integer(image, ty.bits() as usize / 8),
+            None => get(ty, field, carried, tuple),
         }
-        let image = low ^ if low & sign == 0 { all } else { sign };
-        tuple.put_integer(image, ty.bits() as usize / 8)
     }
+}
+
+/// The image of a float's field, if it has but one.
+#[inline(always)]
+pub(super) fn only_image(ty: ColumnType, field: u64) -> Option<u64> {
+    let all = u64::MAX >> (u64::BITS - ty.bits());
+    let sign = all ^ all >> 1;
+    (field != sign && field != all).then_some(field ^ if field & sign == 0 { all } else { sign })
 }
 
 /// The largest field of a type.

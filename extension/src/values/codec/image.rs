@@ -137,16 +137,22 @@ impl Image {
     /// The value stored so, in place or in `scratch`.
     #[inline]
     pub(super) fn datum(self, stored: &[u8], scratch: &mut DatumBuffer) -> Option<Datum> {
+        self.datum_in_place(stored).or_else(|| {
+            let seen = self.seen(stored).filter(|_| !self.by_value)?;
+            let room = scratch.0.get_mut(..seen.len())?;
+            Some(Datum::from(room.write_copy_of_slice(seen).as_ptr()))
+        })
+    }
+
+    /// The value stored so in its place, if its alignment allows it.
+    #[inline]
+    pub(super) fn datum_in_place(self, stored: &[u8]) -> Option<Datum> {
         let seen = self.seen(stored)?;
         if self.by_value {
             return by_value(seen);
         }
         let is_short = self.length == Self::VARLENA && seen[0] & 1 == 1;
-        if is_short || seen.as_ptr().addr().is_multiple_of(self.align.into()) {
-            return Some(Datum::from(seen.as_ptr()));
-        }
-        let room = scratch.0.get_mut(..seen.len())?;
-        Some(Datum::from(room.write_copy_of_slice(seen).as_ptr()))
+        (is_short || seen.as_ptr().addr().is_multiple_of(self.align.into())).then(|| Datum::from(seen.as_ptr()))
     }
 
     /// Puts the value stored so into a tuple.
@@ -241,12 +247,21 @@ unsafe fn attribute(descriptor: pg_sys::TupleDesc, column: usize) -> *const pg_s
     }
 }
 
+/// The datum of the lower bytes of an integer, so many of them, extended as the server extends it.
+#[inline(always)]
+pub(super) fn extended(integer: u64, bytes: usize) -> Option<Datum> {
+    Some(match bytes {
+        1 => Datum::from(integer as i8),
+        2 => Datum::from(integer as i16),
+        4 => Datum::from(integer as i32),
+        8 => Datum::from(integer),
+        _ => return None,
+    })
+}
+
 /// The datum of a value that is passed as one, extended as the server extends it.
 fn by_value(bytes: &[u8]) -> Option<Datum> {
-    Some(match *bytes {
-        [a] => Datum::from(a as i8),
-        [a, b] => Datum::from(i16::from_le_bytes([a, b])),
-        [a, b, c, d] => Datum::from(i32::from_le_bytes([a, b, c, d])),
-        _ => Datum::from(u64::from_le_bytes(bytes.try_into().ok()?)),
-    })
+    let mut word = [0; 8];
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    extended(u64::from_le_bytes(word), bytes.len())
 }

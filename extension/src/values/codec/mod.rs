@@ -19,7 +19,7 @@ use crate::values::collation::{self, SortKeys, is_byte_order};
 use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
 use crate::values::sort_support::SortSupport;
 use crate::values::tuple::Tuple;
-use crate::values::varlena::{is_compressed, stored_content, with_content};
+use crate::values::varlena::{MOST_SHORT, is_compressed, short_header, stored_content, with_content};
 
 mod bits;
 mod exact;
@@ -378,6 +378,12 @@ impl Codec {
         (marker == DigitShape::VALUE && self.image.is_value(value)).then_some(value)
     }
 
+    /// The same as the server's, where it is stored if its alignment allows that.
+    #[inline]
+    pub fn whole_datum(&self, payload: &[u8]) -> Option<Datum> {
+        self.image.datum_in_place(self.whole_value(payload)?)
+    }
+
     /// Takes a digit, an opaque one without its prefix, off the front of `key` and its residue off the front of
     /// `carried`: the value is the tuple's next column. None if the bytes are damaged.
     ///
@@ -400,6 +406,37 @@ impl Codec {
                 }
                 _ => self.get_other(key, carried, tuple),
             }
+        }
+    }
+
+    /// The value of the digit that begins at a place of a key, and goes on behind it. What is passed by reference is made in
+    /// the key. None if it is NULL, damaged, or of another kind than most: [`get`](Self::get) has all.
+    #[inline(always)]
+    pub fn in_place(&self, key: &mut [u8], at: &mut usize, carried: &mut &[u8]) -> Option<Datum> {
+        let (digit, begin) = (key.get_mut(*at..)?, *at);
+        match (self.encoding, self.turn) {
+            (_, Some(turn)) => {
+                let (field, length) = self.shape.word(digit)?;
+                *at = begin + length;
+                image::extended(field ^ turn, length - 1)
+            }
+            (Encoding::Text, _) => {
+                let length = self.shape.text_length(digit).filter(|length| *length <= MOST_SHORT)?;
+                digit[0] = short_header(length);
+                *at = begin + length + 2;
+                self.image.is_packable().then_some(Datum::from(digit.as_ptr()))
+            }
+            (Encoding::Exact(ty), _) if ty.is_float() => {
+                let (field, length) = self.shape.word(digit)?;
+                *at = begin + length;
+                image::extended(exact::only_image(ty, field)?, length - 1)
+            }
+            (Encoding::Numeric, _) => {
+                let (number, length) = numeric::unfold(&self.shape, digit, carried)?;
+                *at = begin + length;
+                self.image.is_packable().then_some(Datum::from(number.as_ptr()))
+            }
+            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use fpbtree_engine::keys::digits::{Buffer, Decimal, DecimalClass, DigitShape};
 
 use super::residue::{put_count, take_count};
+use crate::values::varlena::{MOST_SHORT, short_header};
 
 /// The header's upper bits: which form it has.
 const FORM: u16 = 0xC000;
@@ -69,6 +70,28 @@ pub(super) fn most(key: &[u8]) -> usize {
     LONG_START + key.len()
 }
 
+/// Makes the digit at the front of `key` a number as the server has it, with a length in front, and says how many bytes the
+/// digit had. None if it is not one of the common kind; then the bytes are of no use.
+#[inline]
+pub(super) fn unfold<'k>(shape: &DigitShape, key: &'k mut [u8], carried: &mut &[u8]) -> Option<(&'k [u8], usize)> {
+    let (decimal, count, length) = shape.unfold_numeric(key)?;
+    let scale = u16::try_from(take_count(carried)?).ok()?;
+    let header = short(&decimal, scale).filter(|_| SHORT_START + 2 * count <= MOST_SHORT)?;
+    let end = DigitShape::NUMBER + 2 * count;
+    let number = &mut key[DigitShape::NUMBER - SHORT_START - 1..end];
+    number[0] = short_header(SHORT_START + 2 * count);
+    number[1..=SHORT_START].copy_from_slice(&header.to_le_bytes());
+    Some((number, length))
+}
+
+/// The header of the short form, if a number has one.
+#[inline]
+fn short(decimal: &Decimal, scale: u16) -> Option<u16> {
+    let sign = if decimal.class == DecimalClass::Negative { SHORT_NEGATIVE } else { 0 };
+    let header = SHORT | sign | scale << SHORT_SCALE_SHIFT | decimal.weight as u16 & SHORT_WEIGHT;
+    (scale < SHORT_SCALES && SHORT_WEIGHTS.contains(&decimal.weight)).then_some(header)
+}
+
 pub(super) fn get(shape: &DigitShape, key: &mut &[u8], carried: &mut &[u8], out: &mut [u8]) -> Option<usize> {
     let (decimal, count) = shape.take_numeric(key, out[SHORT_START..].as_chunks_mut::<2>().0)?;
     let end = SHORT_START + 2 * count;
@@ -85,9 +108,8 @@ pub(super) fn get(shape: &DigitShape, key: &mut &[u8], carried: &mut &[u8], out:
         return Some(end);
     }
     let scale = u16::try_from(take_count(carried)?).ok().filter(|scale| *scale <= LONG_SCALE)?;
-    if scale < SHORT_SCALES && SHORT_WEIGHTS.contains(&decimal.weight) {
-        let sign = if negative { SHORT_NEGATIVE } else { 0 };
-        word(out, 0, SHORT | sign | scale << SHORT_SCALE_SHIFT | decimal.weight as u16 & SHORT_WEIGHT);
+    if let Some(header) = short(&decimal, scale) {
+        word(out, 0, header);
         return Some(end);
     }
     out.copy_within(SHORT_START..end, LONG_START);
