@@ -116,6 +116,12 @@ impl BytesShape {
         if column == self.opaque_from as usize { digit.without_prefix() } else { digit }
     }
 
+    /// Bytes of the digits of the first columns at the front of [a whole key's](Self::join). None if there are fewer.
+    pub fn front_length(&self, digits: &[u8], columns: usize) -> Option<usize> {
+        let shapes = self.digits().get(..columns)?;
+        shapes.iter().try_fold(0, |at, shape| Some(at + shape.length(digits.get(at..)?)?))
+    }
+
     /// Bytes of the value part at the front of an entry's bytes behind its normal part.
     #[inline]
     pub fn value_length(&self, payload: &[u8]) -> Option<usize> {
@@ -900,6 +906,10 @@ mod tests {
 
             let mut buffer = KeyBuffer::new();
             prop_assert_eq!(shape.join(&stored, &mut buffer), Some(&key[..]));
+            for columns in 0..=digits.len() {
+                prop_assert_eq!(shape.front_length(&key, columns), Some(digits[..columns].concat().len()));
+            }
+            prop_assert_eq!(shape.front_length(&key, digits.len() + 1), None);
             let opened = shape.open(&stored, &mut buffer).unwrap();
             prop_assert_eq!((opened.value, opened.carried), (&value[..], &b"more"[..]));
             let before_opaque = digits[..shape.opaque_from()].concat();

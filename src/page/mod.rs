@@ -26,6 +26,7 @@ pub use bytes::{Bytes, KeyCopies};
 pub use edit::{Links, PageMut};
 pub(crate) use lines::LineSet;
 pub use meta::{LogKind, Meta, Shape};
+pub(crate) use node::partition;
 pub use node::{Entry, Node};
 pub use plan::Plan;
 pub use space::{KeySpace, Keys, PageKeys, PageSplits, Side};

@@ -485,7 +485,7 @@ impl<K: KeySpace> Loops for Ascend<'_, '_, K> {
 
 /// The first slot of a range of which something is not true; the end if there is none.
 #[inline]
-fn partition(mut slot: usize, mut end: usize, is_before: impl Fn(usize) -> bool) -> usize {
+pub(crate) fn partition(mut slot: usize, mut end: usize, is_before: impl Fn(usize) -> bool) -> usize {
     while slot < end {
         let middle = (slot + end) / 2;
         if is_before(middle) {

@@ -3,7 +3,8 @@
 use super::ranges::Direction;
 use super::summary::Rows;
 use crate::format::{Block, Lane, MAX_PAGE_ENTRIES, NO_BLOCK, Position, Tid};
-use crate::page::{Bytes, Entry, KeyCopies, KeySpace, LineSet, Node, Page};
+use crate::keys::bytes::{BytesOrder, OwnedKey};
+use crate::page::{Bytes, Entry, KeyCopies, KeySpace, Keys, LineSet, Node, Page, partition};
 use crate::simd::{self, Loops};
 
 /// A key space that can be scanned.
@@ -266,6 +267,29 @@ impl Matches<Bytes> {
         let BytesBatch { wanted, copies } = &self.keys;
         let key = copies.stored(index).filter(|_| *wanted)?;
         Some(Entry { key, tid: self.tids[index], child: NO_BLOCK })
+    }
+}
+
+impl Matches<Bytes> {
+    /// Where the matches end, from one on, that a scan which goes this way comes to before it is beyond a place. Most such
+    /// groups are small, or have the rest of the page.
+    pub fn end_before(
+        &self,
+        from: usize,
+        place: &OwnedKey,
+        order: Option<BytesOrder<'_>>,
+        direction: Direction,
+    ) -> usize {
+        let place = Bytes::borrow(place, order);
+        let is_before = |at: usize| {
+            let is_above = self.entry(at).map(|entry| place.compare(&entry.key, entry.tid).is_gt());
+            is_above == Some(direction == Direction::Forward)
+        };
+        let (mut from, mut step) = (from, 1);
+        while from < self.count && is_before((from + step).min(self.count) - 1) {
+            (from, step) = ((from + step).min(self.count), 2 * step);
+        }
+        partition(from, (from + step).min(self.count), is_before)
     }
 }
 

@@ -275,6 +275,7 @@ unsafe extern "C-unwind" {
     pub fn get_opfamily_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Oid;
     pub fn op_input_types(operator: Oid, left: *mut Oid, right: *mut Oid);
     pub fn exprType(expression: *const Node) -> Oid;
+    pub fn exprCollation(expression: *const Node) -> Oid;
     #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
     pub fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
     #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_walker_impl")]

@@ -619,12 +619,31 @@ pub fn scan_keys(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Dire
     selection.set_wants_keys(true);
     let mut found = Vec::new();
     while read_on(bed.tree(), &mut cursor, &selection, false, &mut matches).expect("the page can be read").is_some() {
+        let first = found.len();
         for at in 0..matches.len() {
             let entry = matches.entry(at).expect("keys were wanted");
             found.push(in_one_piece(&entry, &bed.taste.shape));
         }
+        expect_group_ends(bed, &matches, &found[first..], direction);
     }
     found
+}
+
+/// Fails if a page's matches, whose digits are given, are not told apart by their first columns as these are. Opaque values
+/// of different bytes may be equal.
+fn expect_group_ends(bed: &BytesBed, matches: &Matches<Bytes>, rows: &[(Vec<u8>, Vec<u8>, Tid)], direction: Direction) {
+    let (shape, order) = (&bed.taste.shape, bed.taste.order());
+    for at in (0..rows.len()).step_by(7) {
+        for columns in 1..=shape.digits().len() {
+            let front = |at: usize| &rows[at].0[..shape.front_length(&rows[at].0, columns).expect("whole digits")];
+            let mut place = OwnedKey::new();
+            place.set_to_place(shape, front(at), direction == Direction::Forward);
+            let end = matches.end_before(at + 1, &place, order, direction);
+            let same = (at..rows.len()).take_while(|&other| front(other) == front(at)).count();
+            let is_exact = columns <= shape.opaque_from();
+            assert!(end == at + same || !is_exact && end > at + same, "{columns} columns at {at}: {end}, {same} rows");
+        }
+    }
 }
 
 /// What a column is asked for: intervals of places, each end included or not, `None` for no end at all.

@@ -1,14 +1,14 @@
 //! `Custom Scan (FpbtreeDistinct)`: the first row of each group of those that are equal in an index's first columns, as
-//! `DISTINCT ON` wants it of an index scan in its order; or the last one, where that is wanted of an order that is turned
-//! round within groups. The rest of a group is jumped over.
+//! `DISTINCT ON` wants it of an index scan in its order, and `DISTINCT` and `GROUP BY` of any; or the last one, where that is
+//! wanted of an order that is turned round within groups. The rest of a group is jumped over.
 
 use core::ffi::CStr;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, CustomExecMethods, CustomPath, CustomPathMethods, CustomScan, CustomScanMethods, CustomScanState,
-    ExplainState, ExprContext, IndexOptInfo, IndexPath, List, ListCell, Node, Path, PathTarget, Plan, PlannerInfo,
-    RelOptInfo, ScanDirection, TupleTableSlot,
+    ExplainState, ExprContext, GroupPathExtraData, IndexOptInfo, IndexPath, List, ListCell, Node, Path, PathTarget,
+    Plan, PlannerInfo, RelOptInfo, ScanDirection, TupleTableSlot,
 };
 
 use super::executor::{self, Below, Work};
@@ -24,24 +24,76 @@ static PATH: PerBackend<CustomPathMethods> = PerBackend::new(CustomPathMethods {
     ReparameterizeCustomPathByChild: None,
 });
 
-/// Adds a path for `DISTINCT ON` above each index scan of ours that gives a table's rows in the order that is asked for, or
-/// in one that is turned round within groups.
+/// Adds paths for `DISTINCT` and `DISTINCT ON` of a table's rows.
 ///
 /// # Safety
 /// The planner's. May raise.
 pub(super) unsafe fn add_paths(root: *mut PlannerInfo, input: *mut RelOptInfo, output: *mut RelOptInfo) {
-    // SAFETY: the planner's; a node is what its tag says.
+    // SAFETY: the planner's.
     unsafe {
         let query = &*(*root).parse;
-        if !query.hasDistinctOn || query.hasTargetSRFs || !tables::is_table(root, input) {
+        #[cfg(feature = "pg15")]
+        let all = query.distinctClause;
+        #[cfg(not(feature = "pg15"))]
+        let all = (*root).processed_distinctClause;
+        let longer = list::cells((*root).distinct_pathkeys).len() < list::cells((*root).sort_pathkeys).len();
+        let (clauses, order) = match query.hasDistinctOn {
+            true if longer => (query.distinctClause, Some((*root).sort_pathkeys)),
+            true => (query.distinctClause, Some((*root).distinct_pathkeys)),
+            false => (all, None),
+        };
+        add_paths_of(root, input, output, clauses, order);
+    }
+}
+
+/// Adds paths for `GROUP BY` of a table's rows, if nothing else is wanted of the groups.
+///
+/// # Safety
+/// The planner's. May raise.
+pub(super) unsafe fn add_paths_of_groups(
+    root: *mut PlannerInfo,
+    input: *mut RelOptInfo,
+    output: *mut RelOptInfo,
+    extra: *const GroupPathExtraData,
+) {
+    // SAFETY: the planner's.
+    unsafe {
+        let query = &*(*root).parse;
+        #[cfg(feature = "pg15")]
+        let clauses = query.groupClause;
+        #[cfg(not(feature = "pg15"))]
+        let clauses = (*root).processed_groupClause;
+        if !query.hasAggs && (*extra).havingQual.is_null() {
+            add_paths_of(root, input, output, clauses, None);
+        }
+    }
+}
+
+/// Adds a path above each index scan of ours that gives a table's rows in groups by these clauses, and in the order that is
+/// asked for, if one is, or in one that is turned round within groups.
+unsafe fn add_paths_of(
+    root: *mut PlannerInfo,
+    input: *mut RelOptInfo,
+    output: *mut RelOptInfo,
+    clauses: *mut List,
+    order: Option<*mut List>,
+) {
+    // SAFETY: the planner's; a node is what its tag says.
+    unsafe {
+        if clauses.is_null() || (*(*root).parse).hasTargetSRFs || !tables::is_table(root, input) {
             return;
         }
         let Some(other) = list::members::<Path>((*output).pathlist).next() else { return };
         // No path itself: one that is dominated by a path of ours is freed when that is added.
-        let grouping = Grouping { root, input, output, target: (*other).pathtarget, groups: (*other).rows };
+        let (target, groups) = ((*other).pathtarget, (*other).rows);
+        let grouping = Grouping { root, input, output, target, groups, clauses, order };
         for index in list::members::<IndexOptInfo>((*input).indexlist) {
+            // Of exact lanes, groups of which no row is asked for are made without one.
+            if !tables::is_usable(&*index) || order.is_none() && tables::exact_shape(&*index).is_some() {
+                continue;
+            }
             // Not only the scans that the planner thinks best: one of another index in groups may be cheaper than ours.
-            let [scans, _] = if tables::is_usable(&*index) { child::scans_of(root, input, index) } else { continue };
+            let [scans, _] = child::scans_of(root, input, index);
             for path in list::members::<IndexPath>(scans).filter_map(|scan| grouping.path(scan)) {
                 ffi::add_path(output, path.cast());
             }
@@ -49,7 +101,7 @@ pub(super) unsafe fn add_paths(root: *mut PlannerInfo, input: *mut RelOptInfo, o
     }
 }
 
-/// A `DISTINCT ON` of a table's rows.
+/// Groups of a table's rows, of each of which one is wanted.
 struct Grouping {
     root: *mut PlannerInfo,
     input: *mut RelOptInfo,
@@ -58,6 +110,10 @@ struct Grouping {
     target: *mut PathTarget,
     /// How many groups the server reckons with.
     groups: f64,
+    /// What rows are grouped by.
+    clauses: *mut List,
+    /// The order in which a group's first row is wanted; any row is, if there is none.
+    order: Option<*mut List>,
 }
 
 impl Grouping {
@@ -65,9 +121,6 @@ impl Grouping {
     unsafe fn path(&self, scan: *mut IndexPath) -> Option<*mut CustomPath> {
         // SAFETY: the planner's; new memory of the right size, zeroed.
         unsafe {
-            let root = &*self.root;
-            let longer = list::cells(root.distinct_pathkeys).len() < list::cells(root.sort_pathkeys).len();
-            let order = if longer { root.sort_pathkeys } else { root.distinct_pathkeys };
             let child = &(*scan).path;
             let is_wanted = child.param_info.is_null()
                 && !ffi::contain_volatile_functions((*self.target).exprs.cast())
@@ -75,15 +128,15 @@ impl Grouping {
             if !is_wanted {
                 return None;
             }
-            let wants_first = ffi::pathkeys_contained_in(order, child.pathkeys);
-            if !wants_first && !self.is_turned(&*scan) {
-                return None;
-            }
+            let wants_first = self.order.is_none_or(|order| ffi::pathkeys_contained_in(order, child.pathkeys));
+            let pathkeys = match self.order {
+                Some(order) if !wants_first => self.is_turned(&*scan).then_some(order)?,
+                _ => child.pathkeys,
+            };
             let depth = self.depth(&*scan)?;
             let path = new_path();
             let new = &mut (*path).path;
-            (new.parent, new.pathtarget) = (self.output, self.target);
-            new.pathkeys = if wants_first { child.pathkeys } else { order };
+            (new.parent, new.pathtarget, new.pathkeys) = (self.output, self.target, pathkeys);
             new.parallel_safe = (*self.output).consider_parallel && child.parallel_safe;
             #[cfg(feature = "pg18")]
             {
@@ -125,13 +178,16 @@ impl Grouping {
     unsafe fn depth(&self, scan: &IndexPath) -> Option<usize> {
         // SAFETY: the planner's.
         unsafe {
-            let (index, clauses) = (&*scan.indexinfo, (*(*self.root).parse).distinctClause);
-            let expressions = ffi::get_sortgrouplist_exprs(clauses, (*self.root).processed_tlist);
+            let index = &*scan.indexinfo;
+            let expressions = ffi::get_sortgrouplist_exprs(self.clauses, (*self.root).processed_tlist);
             let mut grouped = 0u32;
-            for expression in list::members::<Node>(expressions) {
-                grouped |= 1 << tables::key_column(index, &*self.input, expression)?;
+            for (expression, clause) in list::members::<Node>(expressions).zip(list::members(self.clauses)) {
+                let column = tables::key_column(index, &*self.input, expression)?;
+                if !tables::groups_alike(index, column, expression, &*clause) {
+                    return None;
+                }
+                grouped |= 1 << column;
             }
-            tables::exact_shape(index)?;
             tables::prefix(scan, grouped, 0).filter(|&depth| depth > 0)
         }
     }

@@ -66,7 +66,10 @@ unsafe extern "C-unwind" fn add_paths(
             return;
         }
         match stage {
-            UpperRelationKind::UPPERREL_GROUP_AGG => aggregate::add_paths(root, input, output, extra.cast()),
+            UpperRelationKind::UPPERREL_GROUP_AGG => {
+                aggregate::add_paths(root, input, output, extra.cast());
+                distinct::add_paths_of_groups(root, input, output, extra.cast());
+            }
             UpperRelationKind::UPPERREL_DISTINCT => {
                 aggregate::add_paths(root, input, output, core::ptr::null_mut());
                 distinct::add_paths(root, input, output);

@@ -2,7 +2,8 @@
 
 use fpbtree_engine::keys::KeyShape;
 use pgrx::pg_sys::{
-    self, IndexClause, IndexOptInfo, IndexPath, Node, NodeTag, PlannerInfo, RelOptInfo, RestrictInfo, Var,
+    self, IndexClause, IndexOptInfo, IndexPath, Node, NodeTag, PlannerInfo, RelOptInfo, RestrictInfo, SortGroupClause,
+    Var,
 };
 
 use crate::am::handler;
@@ -80,6 +81,24 @@ pub(super) unsafe fn column(index: &IndexOptInfo, table: &RelOptInfo, expression
 pub(super) unsafe fn key_column(index: &IndexOptInfo, table: &RelOptInfo, expression: *mut Node) -> Option<usize> {
     // SAFETY: the planner's.
     unsafe { column(index, table, expression).filter(|&found| found < index.nkeycolumns as usize) }
+}
+
+/// Whether rows that a clause groups together, by an expression that is a key column, are those that the index has together.
+///
+/// # Safety
+/// The planner's. May raise.
+pub(super) unsafe fn groups_alike(
+    index: &IndexOptInfo,
+    column: usize,
+    expression: *mut Node,
+    clause: &SortGroupClause,
+) -> bool {
+    // SAFETY: the planner's, and catalog lookups.
+    unsafe {
+        let strategy = ffi::get_op_opfamily_strategy(clause.eqop, *index.opfamily.add(column)) as u32;
+        ffi::exprCollation(expression) == *index.indexcollations.add(column)
+            && strategy == pg_sys::BTEqualStrategyNumber
+    }
 }
 
 /// By how many of the first columns rows have to be grouped, so that they are by these, and all that are shown are among

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fpbtree_engine::keys::bytes::{KeyBuffer, MOST_KEY, OwnedKey};
 use fpbtree_engine::keys::digits::{Buffer, DigitShape};
 use fpbtree_engine::page::Bytes;
-use fpbtree_engine::scan::{BytesSelection, Cut, Interval, Matches, Range, Wanted, compare_cuts};
+use fpbtree_engine::scan::{BytesSelection, Cut, Direction, Interval, Matches, Range, Wanted, compare_cuts};
 use pgrx::pg_sys::{self, Datum, Oid, Relation, ScanKeyData, TupleTableSlot};
 
 use super::conditions::Searched;
@@ -173,6 +173,32 @@ impl Searched for Bytes {
             row.fill(slot, |column| conditions.tuple.value(column.place, column.by_value));
         }
         Some(())
+    }
+
+    fn group_end(
+        conditions: &BytesConditions,
+        matches: &Matches<Bytes>,
+        at: usize,
+        columns: usize,
+        direction: Direction,
+    ) -> usize {
+        // A damaged one is noticed by whoever looks for the group's end.
+        Self::beyond_group(conditions, matches, at, columns, direction)
+            .map_or(at + 1, |place| matches.end_before(at + 1, &place, Bytes::order(conditions.columns), direction))
+    }
+
+    fn beyond_group(
+        conditions: &BytesConditions,
+        matches: &Matches<Bytes>,
+        at: usize,
+        columns: usize,
+        end: Direction,
+    ) -> Option<OwnedKey> {
+        let (shape, mut room) = (conditions.columns.shape(), KeyBuffer::new());
+        let digits = shape.join(&matches.entry(at)?.key, &mut room)?;
+        let mut place = OwnedKey::new();
+        place.set_to_place(shape, &digits[..shape.front_length(digits, columns)?], end == Direction::Forward);
+        Some(place)
     }
 
     fn visit<V: Visitor>(_conditions: &BytesConditions, matches: &Matches<Bytes>, visitor: V) -> V::Out {

@@ -1,7 +1,7 @@
 //! What scans of each kind of keys have to themselves.
 
 use fpbtree_engine::format::Tid;
-use fpbtree_engine::scan::{Matches, Wanted};
+use fpbtree_engine::scan::{Direction, Matches, Wanted};
 use pgrx::pg_sys::{self, Relation, ScanKeyData, TupleTableSlot};
 
 use super::pages::Visitor;
@@ -102,26 +102,24 @@ pub(super) trait Searched: Keyed {
         slot: &mut TupleTableSlot,
     ) -> Option<()>;
 
-    /// The group by so many columns that a match is in. Key spaces whose rows are not grouped have one alone.
-    fn group(_conditions: &Self::Conditions, _matches: &Matches<Self>, _at: usize, _columns: usize) -> (u128, bool) {
-        (0, false)
-    }
+    /// Where the matches end that are equal to the `at`-th in so many of the first columns, for a scan that goes this way.
+    fn group_end(
+        conditions: &Self::Conditions,
+        matches: &Matches<Self>,
+        at: usize,
+        columns: usize,
+        direction: Direction,
+    ) -> usize;
 
-    /// Where the matches end that are in one group with the `at`-th.
-    fn group_end(_conditions: &Self::Conditions, matches: &Matches<Self>, _at: usize, _columns: usize) -> usize {
-        matches.len()
-    }
-
-    /// The first key behind the rows of a group by so many columns; `None` if there can be none. Key spaces whose rows are
-    /// not grouped have none.
-    fn behind_group(_conditions: &Self::Conditions, _group: (u128, bool), _columns: usize) -> Option<Self::OwnedKey> {
-        None
-    }
-
-    /// The first key of a group, likewise.
-    fn before_group(_conditions: &Self::Conditions, _group: (u128, bool), _columns: usize) -> Option<Self::OwnedKey> {
-        None
-    }
+    /// Where all rows of the index end in one direction that are equal to a match in so many of the first columns: a place
+    /// that they are before, and that all behind them are behind. None if the match is damaged.
+    fn beyond_group(
+        conditions: &Self::Conditions,
+        matches: &Matches<Self>,
+        at: usize,
+        columns: usize,
+        end: Direction,
+    ) -> Option<Self::OwnedKey>;
 
     /// Shows a page's matches.
     fn visit<V: Visitor>(conditions: &Self::Conditions, matches: &Matches<Self>, visitor: V) -> V::Out;

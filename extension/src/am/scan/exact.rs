@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 
 use fpbtree_engine::format::{Key, Lane, Tid};
 use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::scan::{Matches, Range, Rows, Selection, Wanted};
+use fpbtree_engine::scan::{Direction, Matches, Range, Rows, Selection, Wanted};
 use pgrx::pg_sys::{self, Datum, Relation, ScanKeyData, TupleTableSlot};
 
 use super::conditions::Searched;
@@ -170,33 +170,32 @@ macro_rules! searched {
                 matches.set_rows(Lane::from_u128(lane), rows);
             }
 
-            fn behind_group(
-                conditions: &ExactConditions,
-                group: (u128, bool),
-                columns: usize,
-            ) -> Option<Key<$lane>> {
-                Rows::<$lane>::behind_group(group, conditions.shape, columns)
-            }
-
-            fn before_group(
-                conditions: &ExactConditions,
-                group: (u128, bool),
-                columns: usize,
-            ) -> Option<Key<$lane>> {
-                Rows::<$lane>::before_group(group, conditions.shape, columns)
-            }
-
-            fn group(
+            fn group_end(
                 conditions: &ExactConditions,
                 matches: &Matches<$lane>,
                 at: usize,
                 columns: usize,
-            ) -> (u128, bool) {
-                matches.rows().group(at, conditions.shape, columns)
+                _direction: Direction,
+            ) -> usize {
+                matches.rows().group_end(at, conditions.shape, columns)
             }
 
-            fn group_end(conditions: &ExactConditions, matches: &Matches<$lane>, at: usize, columns: usize) -> usize {
-                matches.rows().group_end(at, conditions.shape, columns)
+            fn beyond_group(
+                conditions: &ExactConditions,
+                matches: &Matches<$lane>,
+                at: usize,
+                columns: usize,
+                end: Direction,
+            ) -> Option<Key<$lane>> {
+                let group = matches.rows().group(at, conditions.shape, columns);
+                Some(match end {
+                    Direction::Forward => {
+                        Rows::<$lane>::behind_group(group, conditions.shape, columns).unwrap_or(Key::MAX)
+                    }
+                    Direction::Backward => {
+                        Rows::<$lane>::before_group(group, conditions.shape, columns).unwrap_or(Key::MIN)
+                    }
+                })
             }
 
             fn visit<V: Visitor>(conditions: &ExactConditions, matches: &Matches<$lane>, visitor: V) -> V::Out {

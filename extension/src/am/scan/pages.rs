@@ -210,27 +210,26 @@ impl<K: Searched> ScanState<K> {
         passed
     }
 
-    /// Goes on behind the rows of a group by so many columns. Before that, shows them to `see` from the last one back,
-    /// page by page, those that the snapshot sees, as long as that says to go on.
+    /// Goes on behind the group by so many columns of the page's last row, if there is one; else `false`, and nothing
+    /// changes. Before that, shows the group's rows to `see` from the last one back, page by page, those that the snapshot
+    /// sees, as long as that says to go on.
     unsafe fn leave_group(
         &mut self,
         scan: &mut IndexScanDescData,
-        group: (u128, bool),
         columns: usize,
         visibility: &mut Visibility,
         see: &mut impl FnMut(&K::Conditions, &Matches<K>) -> bool,
         wants_last: bool,
-    ) {
-        let behind = K::behind_group(&self.conditions, group, columns);
+    ) -> bool {
+        let Some(last) = self.matches.len().checked_sub(1) else { return false };
+        let behind = self.beyond_group(last, columns, Direction::Forward);
         // SAFETY: the scan is ours, and stands at a page; nothing is locked.
         unsafe {
             self.leave_page();
             let forward = self.cursor;
             if wants_last {
                 self.cursor.restart(Direction::Backward);
-                if let Some(place) = &behind {
-                    self.cursor.skip_to(place);
-                }
+                self.cursor.skip_to(&behind);
                 let mut goes_on = true;
                 while goes_on && self.read_page(scan) {
                     self.leave_out_invisible(scan, visibility);
@@ -239,16 +238,22 @@ impl<K: Searched> ScanState<K> {
                 self.leave_page();
                 self.cursor = forward;
             }
-            match &behind {
-                Some(place) => self.cursor.skip_to(place),
-                None => self.cursor.end(),
-            }
+            self.cursor.skip_to(&behind);
+        }
+        true
+    }
+
+    /// Where the group by so many columns of a match ends in one direction. Raises an error if its entry is damaged.
+    fn beyond_group(&self, at: usize, columns: usize, end: Direction) -> K::OwnedKey {
+        match K::beyond_group(&self.conditions, &self.matches, at, columns, end) {
+            Some(place) => place,
+            None => self.fail(),
         }
     }
 
     /// Goes on, the way that the scan goes, behind the group by so many columns of the row that it is at.
     unsafe fn leave_group_of_row(&mut self, columns: usize) {
-        let end = K::group_end(&self.conditions, &self.matches, self.at, columns);
+        let end = K::group_end(&self.conditions, &self.matches, self.at, columns, self.cursor.direction());
         if end < self.matches.len() {
             self.at = end - 1;
             return;
@@ -260,11 +265,7 @@ impl<K: Searched> ScanState<K> {
     /// Goes to where the group by so many columns of the row that the scan is at ends in one direction, to read on in
     /// another.
     unsafe fn go_beyond_group(&mut self, end: Direction, direction: Direction, columns: usize) {
-        let group = K::group(&self.conditions, &self.matches, self.at, columns);
-        let beyond = match end {
-            Direction::Forward => K::behind_group(&self.conditions, group, columns),
-            Direction::Backward => K::before_group(&self.conditions, group, columns),
-        };
+        let beyond = self.beyond_group(self.at, columns, end);
         self.at = self.matches.len() - 1;
         // SAFETY: the scan is ours, and stands at a page; nothing is locked.
         unsafe {
@@ -274,11 +275,7 @@ impl<K: Searched> ScanState<K> {
         if direction != self.cursor.direction() {
             self.cursor.restart(direction);
         }
-        match &beyond {
-            Some(place) => self.cursor.skip_to(place),
-            None if direction == end => self.cursor.end(),
-            None => {}
-        }
+        self.cursor.skip_to(&beyond);
     }
 
     /// Leaves out matches whose rows the snapshot does not see.
@@ -327,9 +324,15 @@ impl<K: Searched> ScanState<K> {
         // SAFETY: the match exists, and the slot has the row's columns.
         let filled = unsafe { K::fill(&mut self.conditions, &self.matches, self.at, row, slot) }.is_some();
         if !filled {
-            self.store.fail(Error::Corrupt { block: self.block, what: "entry's key is damaged" });
+            self.fail();
         }
         filled
+    }
+
+    /// Raises an error about the page that was read last.
+    #[cold]
+    fn fail(&self) -> ! {
+        self.store.fail(Error::Corrupt { block: self.block, what: "entry's key is damaged" })
     }
 
     /// Whether the snapshot sees the rows of all matches, as far as the map says at once. Raises an error if the table
@@ -453,18 +456,18 @@ pub unsafe fn step_in_page(
     unsafe { super::with_state!(scan, state => state.step_in_page(direction, row, slot)) }
 }
 
-/// Goes on behind the rows of a group by so many columns, which is the last of the page. If `last` is there, it is shown
-/// them from the last one back, page by page, as long as it says `true`.
+/// Goes on behind the group by so many columns of the page's last row, if there is one; else `false`, and nothing changes. If
+/// `last` is there, it is shown the group's rows from the last one back, page by page, as long as it says `true`.
 ///
 /// # Safety
-/// A scan of ours of exact lanes that is at a page and not parallel; nothing is locked. May raise.
+/// A scan of ours that is at a page, whose keys were read, and not parallel; nothing is locked. May raise.
 pub unsafe fn leave_group<V>(
     scan: IndexScanDesc,
-    group: (u128, bool),
     columns: usize,
     visibility: &mut Visibility,
     mut last: Option<&mut V>,
-) where
+) -> bool
+where
     for<'v> &'v mut V: Visitor<Out = bool>,
 {
     let wants_last = last.is_some();
@@ -474,8 +477,8 @@ pub unsafe fn leave_group<V>(
             let mut see = |conditions: &_, matches: &_| {
                 last.as_deref_mut().is_some_and(|last| K::visit(conditions, matches, last))
             };
-            state.leave_group(&mut *scan, group, columns, visibility, &mut see, wants_last);
-        });
+            state.leave_group(&mut *scan, columns, visibility, &mut see, wants_last)
+        })
     }
 }
 
@@ -491,7 +494,7 @@ pub unsafe fn want_keys(scan: IndexScanDesc) {
 /// Goes on, the way that the scan goes, behind the group by so many columns of the row that the server was given last.
 ///
 /// # Safety
-/// A scan of ours of exact lanes that [`want_keys`] was said to, that stands at a row and is not parallel; nothing is
+/// A scan of ours that [`want_keys`] was said to, that stands at a row and is not parallel; nothing is
 /// locked. May raise.
 pub unsafe fn leave_group_of_row(scan: IndexScanDesc, columns: usize) {
     // SAFETY: the scan is ours.

@@ -88,10 +88,10 @@ impl Groups {
         self.columns[..self.count].iter_mut().for_each(|column| column.summary = Summary::default());
     }
 
-    /// The group, if the page's last rows are its, and whether its first rows have said of every column what they can.
-    pub fn open_group(&self) -> Option<((u128, bool), bool)> {
+    /// Whether there is a group, and its first rows have said of every column what they can.
+    pub fn is_known(&self) -> bool {
         let is_known = |column: &Column| column.summary.count() > 0;
-        Some((self.group?, self.columns[..self.count].iter().all(is_known)))
+        self.group.is_some() && self.columns[..self.count].iter().all(is_known)
     }
 
     /// Whether anything is asked about a column.

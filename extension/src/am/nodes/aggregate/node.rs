@@ -156,18 +156,16 @@ impl Aggregate {
 
     /// Leaves the group, if the plan says so and its first rows have said what they can, after a look at its last ones.
     unsafe fn jump(&mut self) -> bool {
-        let Some((group, true)) = self.groups.open_group().filter(|_| self.task.jumps) else { return false };
+        if !self.task.jumps || !self.groups.is_known() {
+            return false;
+        }
         let (depth, wants_last) = (self.task.depth, self.groups.asks());
         let mut last = LastRows(&mut self.groups);
         let last = wants_last.then_some(&mut last);
         // SAFETY: the scan below is ours alone, at a page, and of one process.
         unsafe {
-            self.below.measured(|below| {
-                pages::leave_group(below.child.scan(), group, depth, &mut below.visibility, last);
-                ((), 0)
-            });
+            self.below.measured(|below| (pages::leave_group(below.child.scan(), depth, &mut below.visibility, last), 0))
         }
-        true
     }
 
     /// Reads the next page, if there is one.
