@@ -177,6 +177,7 @@ unsafe extern "C-unwind" {
     pub fn index_getprocinfo(rel: Relation, column: i16, number: u16) -> *mut FmgrInfo;
     pub fn pg_detoast_datum(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
     pub fn toast_compress_datum(value: Datum, method: c_char) -> Datum;
+    pub fn get_typlen(ty: Oid) -> i16;
     pub fn get_typlenbyvalalign(ty: Oid, length: *mut i16, by_value: *mut bool, align: *mut c_char);
     pub fn construct_array(
         values: *mut Datum,

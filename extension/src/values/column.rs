@@ -266,6 +266,41 @@ pub fn value(ty: ColumnType, image: u128, room: &mut ImageBuffer) -> Datum {
     }
 }
 
+/// `TupleDescAttr`.
+///
+/// # Safety
+/// The descriptor has the column, counted from 0.
+pub unsafe fn attribute(descriptor: pg_sys::TupleDesc, column: usize) -> *const pg_sys::FormData_pg_attribute {
+    // SAFETY: the descriptor has the column.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return (*descriptor).attrs.as_ptr().add(column);
+        // They are behind the compact ones.
+        #[cfg(feature = "pg18")]
+        return (*descriptor)
+            .compact_attrs
+            .as_ptr()
+            .add((*descriptor).natts as usize)
+            .cast::<pg_sys::FormData_pg_attribute>()
+            .add(column);
+    }
+}
+
+/// The bytes of the values of each of an index's columns, 0 if they are passed by reference.
+///
+/// # Safety
+/// `rel` is open.
+pub unsafe fn widths(rel: Relation) -> impl Iterator<Item = u8> {
+    // SAFETY: the caller's.
+    unsafe {
+        let descriptor = (*rel).rd_att;
+        (0..(*descriptor).natts as usize).map(move |column| {
+            let attribute = &*attribute(descriptor, column);
+            if attribute.attbyval { attribute.attlen as u8 } else { 0 }
+        })
+    }
+}
+
 /// Whether index-only scans can give the index's values back.
 ///
 /// # Safety

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 use fpbtree_engine::format::{Lane, NO_BLOCK, Position, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::keys::bytes::{
-    BytesOrder, BytesShape, CompareValues, KeyBuffer, MOST_KEY, MOST_PARTS, Opened, Stored,
+    BytesOrder, BytesShape, CompareValues, KeyBuffer, MOST_KEY, MOST_PARTS, Opened, OwnedKey, Stored,
 };
 use fpbtree_engine::keys::digits::{Buffer, DigitShape};
 use fpbtree_engine::page::{Bytes, Entry, Shape};
@@ -385,6 +385,20 @@ impl BytesColumns {
         Some(())
     }
 
+    /// Becomes the place before or behind all keys with an entry's values in the first columns. None if the entry is damaged.
+    pub fn set_to_front(
+        &self,
+        entry: &Entry<'_, Bytes>,
+        count: usize,
+        above: bool,
+        place: &mut OwnedKey,
+    ) -> Option<()> {
+        let mut room = KeyBuffer::new();
+        let digits = self.shape.join(&entry.key, &mut room)?;
+        place.set_to_place(&self.shape, &digits[..self.shape.front_length(digits, count)?], above);
+        Some(())
+    }
+
     /// How a key column's values become digits.
     pub fn codec(&self, column: usize) -> &Codec {
         &self.codecs[column]
@@ -553,9 +567,7 @@ impl Keyed for Bytes {
     }
 
     fn beyond(columns: &BytesColumns, entry: &Entry<'_, Bytes>, place: &mut Self::OwnedKey) -> Option<()> {
-        let mut room = KeyBuffer::new();
-        place.set_to_place(&columns.shape, columns.shape.join(&entry.key, &mut room)?, true);
-        Some(())
+        columns.set_to_front(entry, columns.keys, true, place)
     }
 
     #[inline(always)]

@@ -27,8 +27,6 @@ static PATH: PerBackend<CustomPathMethods> = PerBackend::new(CustomPathMethods {
 const FEWEST_ROWS: f64 = 64.0;
 /// What the node spares of what the server reckons for a row, where the row's block is all-visible.
 const SPARED: f64 = 0.5;
-/// Bytes of a `name`, of which the index has something else.
-const NAME_LENGTH: i16 = pg_sys::NAMEDATALEN as i16;
 
 /// Adds a path to those of a table for each index-only scan of ours.
 ///
@@ -109,7 +107,7 @@ unsafe fn column_of(index: &IndexOptInfo, expression: *mut Node) -> Option<(usiz
         let place = tables::column(index, &*index.rel, expression)?;
         let (mut length, mut by_value, mut align) = (0, false, 0);
         ffi::get_typlenbyvalalign((*expression.cast::<Var>()).vartype, &mut length, &mut by_value, &mut align);
-        (length != NAME_LENGTH).then_some((place, if by_value { length as u8 } else { 0 }))
+        tables::is_stored_as_it_is(expression).then_some((place, if by_value { length as u8 } else { 0 }))
     }
 }
 

@@ -83,6 +83,18 @@ pub(super) unsafe fn key_column(index: &IndexOptInfo, table: &RelOptInfo, expres
     unsafe { column(index, table, expression).filter(|&found| found < index.nkeycolumns as usize) }
 }
 
+/// Whether an index has a column's values as they are: of a `name` it has something else.
+///
+/// # Safety
+/// The planner's; the expression is a column. A catalog lookup.
+pub(super) unsafe fn is_stored_as_it_is(column: *mut Node) -> bool {
+    // SAFETY: the caller's.
+    unsafe { ffi::get_typlen((*column.cast::<Var>()).vartype) != NAME_LENGTH }
+}
+
+/// Bytes of a `name`.
+const NAME_LENGTH: i16 = pg_sys::NAMEDATALEN as i16;
+
 /// Whether rows that a clause groups together, by an expression that is a key column, are those that the index has together.
 ///
 /// # Safety

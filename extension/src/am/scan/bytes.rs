@@ -194,15 +194,17 @@ impl Searched for Bytes {
         columns: usize,
         end: Direction,
     ) -> Option<OwnedKey> {
-        let (shape, mut room) = (conditions.columns.shape(), KeyBuffer::new());
-        let digits = shape.join(&matches.entry(at)?.key, &mut room)?;
         let mut place = OwnedKey::new();
-        place.set_to_place(shape, &digits[..shape.front_length(digits, columns)?], end == Direction::Forward);
+        let above = end == Direction::Forward;
+        conditions.columns.set_to_front(&matches.entry(at)?, columns, above, &mut place)?;
         Some(place)
     }
 
-    fn visit<V: Visitor>(_conditions: &BytesConditions, matches: &Matches<Bytes>, visitor: V) -> V::Out {
-        visitor.count(matches.len())
+    fn visit<V: Visitor>(conditions: &BytesConditions, matches: &Matches<Bytes>, visitor: V) -> V::Out {
+        match conditions.wants_keys() {
+            true => visitor.strings(conditions.columns, matches),
+            false => visitor.count(matches.len()),
+        }
     }
 
     unsafe fn end(conditions: &mut BytesConditions) {

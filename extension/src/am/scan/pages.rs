@@ -7,6 +7,7 @@
 
 use fpbtree_engine::format::{Error, Lane, LaneKind, MAX_PAGE_ENTRIES};
 use fpbtree_engine::keys::KeyShape;
+use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Direction, Matches, Rows};
 use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
 use pgrx::pg_sys::{self, IndexScanDesc, IndexScanDescData, TupleTableSlot};
@@ -17,7 +18,7 @@ use super::state::ScanState;
 use crate::pg::tid::heap_tid;
 use crate::pg::visibility::VisibilityMap;
 use crate::pg::{errors, ffi, relation};
-use crate::values::keys::with_keys;
+use crate::values::keys::{BytesColumns, with_keys};
 use crate::values::row::RowColumns;
 
 /// What looks at the rows of a page.
@@ -27,6 +28,9 @@ pub trait Visitor {
 
     /// Rows of exact lanes.
     fn rows<L: Lane>(self, shape: &KeyShape, rows: Rows<'_, L>) -> Self::Out;
+
+    /// Rows of byte strings.
+    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>) -> Self::Out;
 
     /// So many rows, of whose keys nothing is known.
     fn count(self, rows: usize) -> Self::Out;
@@ -562,6 +566,15 @@ pub unsafe fn mark(scan: IndexScanDesc) {
 pub unsafe fn restore(scan: IndexScanDesc) {
     // SAFETY: the scan is ours.
     unsafe { super::with_state!(scan, state => state.restore()) }
+}
+
+/// Which of the rows of the page that was read last the server was given last.
+///
+/// # Safety
+/// A scan of ours that stands at a row.
+pub unsafe fn place(scan: IndexScanDesc) -> usize {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.at) }
 }
 
 /// Raises an error about the page that was read last: it is damaged.

@@ -48,7 +48,7 @@ impl Image {
     pub(super) unsafe fn of(rel: Relation, column: usize) -> Image {
         // SAFETY: `rel` is open and has the column.
         unsafe {
-            let attribute = &*attribute((*rel).rd_att, column);
+            let attribute = &*column::attribute((*rel).rd_att, column);
             Image {
                 length: attribute.attlen,
                 by_value: attribute.attbyval,
@@ -227,24 +227,7 @@ impl Image {
 /// `rel` is open and has the column.
 pub(super) unsafe fn type_of(rel: Relation, column: usize) -> Oid {
     // SAFETY: as the caller says.
-    unsafe { (*attribute((*rel).rd_att, column)).atttypid }
-}
-
-/// `TupleDescAttr`.
-unsafe fn attribute(descriptor: pg_sys::TupleDesc, column: usize) -> *const pg_sys::FormData_pg_attribute {
-    // SAFETY: the descriptor has the column.
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        return (*descriptor).attrs.as_ptr().add(column);
-        // They are behind the compact ones.
-        #[cfg(feature = "pg18")]
-        return (*descriptor)
-            .compact_attrs
-            .as_ptr()
-            .add((*descriptor).natts as usize)
-            .cast::<pg_sys::FormData_pg_attribute>()
-            .add(column);
-    }
+    unsafe { (*column::attribute((*rel).rd_att, column)).atttypid }
 }
 
 /// The datum of the lower bytes of an integer, so many of them, extended as the server extends it.

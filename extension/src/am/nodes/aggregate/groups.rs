@@ -2,10 +2,15 @@
 
 use fpbtree_engine::format::Lane;
 use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::scan::{Asked, Rows, Summary};
+use fpbtree_engine::keys::bytes::OwnedKey;
+use fpbtree_engine::page::Bytes;
+use fpbtree_engine::scan::{Asked, Direction, Matches, Rows, Summary};
+use pgrx::pg_sys::{Datum, MemoryContext};
 
 use super::{MOST_COLUMNS, Output, Task};
 use crate::am::scan::pages::Visitor;
+use crate::values::keys::{BytesColumns, Keyed};
+use crate::values::tuple::Tuple;
 
 /// A column that something is asked about.
 #[derive(Clone, Copy, Default)]
@@ -15,15 +20,52 @@ struct Column {
     summary: Summary,
 }
 
+/// What rows of byte strings are grouped by.
+pub(super) struct Strings {
+    /// The place behind all keys of the group.
+    end: OwnedKey,
+    /// The group's values, and for each the bytes that it has if it is passed by value, else 0.
+    tuple: Tuple,
+    by_value: [u8; MOST_COLUMNS],
+}
+
+impl Strings {
+    /// No group yet. Of each column, the bytes of its values if these are passed by value, else 0; what the tuple needs is
+    /// the context's.
+    pub fn new(by_value: [u8; MOST_COLUMNS], context: MemoryContext) -> Strings {
+        Strings { end: OwnedKey::new(), tuple: Tuple::new(context), by_value }
+    }
+
+    /// Makes room for the group's values.
+    ///
+    /// # Safety
+    /// May raise when out of memory.
+    pub unsafe fn prepare(&mut self) {
+        // SAFETY: the tuple goes with the node, whose memory the context's is.
+        unsafe { self.tuple.make_room() };
+    }
+
+    /// Takes a group's values from a row of it. None if that is damaged.
+    fn begin(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, at: usize, depth: usize) -> Option<()> {
+        let entry = matches.entry(at)?;
+        columns.set_to_front(&entry, depth, true, &mut self.end)?;
+        // SAFETY: no frame here owns a destructor.
+        unsafe { columns.put_first(depth, &entry, &mut self.tuple) }
+    }
+}
+
 /// The group of rows that is being added up, or was last.
 pub(super) struct Groups {
     depth: usize,
     /// Columns that something is asked about, first come first.
     columns: [Column; MOST_COLUMNS],
     count: usize,
-    /// Where in the page the next row is.
+    strings: Strings,
+    /// Where in the page the next row is, and where rows end if not all of the page are meant.
     at: usize,
-    /// What the group's rows have in common, once there is one, and what those of the one before had.
+    end: Option<usize>,
+    /// What the group's rows have in common, once there is one, and what those of the one before had. Of byte strings it is
+    /// the number of the group.
     group: Option<(u128, bool)>,
     before: Option<(u128, bool)>,
     /// The group's values.
@@ -38,18 +80,20 @@ pub(super) enum Progress {
     PageEnds,
     /// The group is.
     GroupEnds,
-    /// Groups do not ascend, which rows of a sound index do.
-    OutOfOrder,
+    /// Groups do not ascend, which rows of a sound index do, or an entry is damaged.
+    Flawed,
 }
 
 impl Groups {
-    pub fn new(task: &Task) -> Groups {
+    pub fn new(task: &Task, strings: Strings) -> Groups {
         let none = Column::default();
         let mut groups = Groups {
             depth: task.depth,
             columns: [none; MOST_COLUMNS],
             count: 0,
+            strings,
             at: 0,
+            end: None,
             group: None,
             before: None,
             images: [None; MOST_COLUMNS],
@@ -101,17 +145,27 @@ impl Groups {
 
     /// Begins with the next page.
     pub fn begin_page(&mut self) {
-        self.at = 0;
+        (self.at, self.end) = (0, None);
+    }
+
+    /// Begins with a row of a page, which is the only one that is meant.
+    pub fn begin_row(&mut self, at: usize) {
+        (self.at, self.end) = (at, Some(at + 1));
+    }
+
+    /// What byte strings are grouped by.
+    pub fn strings(&mut self) -> &mut Strings {
+        &mut self.strings
+    }
+
+    /// The group's value of one of the columns by which byte strings are grouped, `None` for NULL.
+    pub fn value(&self, column: usize) -> Option<Datum> {
+        self.strings.tuple.value(column, self.strings.by_value[column])
     }
 
     /// How many rows the group has.
     pub fn rows(&self) -> u64 {
         self.rows
-    }
-
-    /// Adds rows of which nothing is asked but how many there are.
-    pub fn add_rows(&mut self, rows: u64) {
-        self.rows += rows;
     }
 
     /// The group's value of one of the columns by which rows are grouped, `None` for NULL.
@@ -143,7 +197,7 @@ impl Visitor for &mut Groups {
             if self.group.is_none() {
                 // A scan that jumps would go round for ever.
                 if self.before.is_some_and(|before| before >= group) {
-                    return Progress::OutOfOrder;
+                    return Progress::Flawed;
                 }
                 self.group = Some(group);
                 for (column, image) in self.images.iter_mut().enumerate().take(depth) {
@@ -160,6 +214,29 @@ impl Visitor for &mut Groups {
         self.rows += group.len() as u64;
         self.at = end;
         if end < rows.len() { Progress::GroupEnds } else { Progress::PageEnds }
+    }
+
+    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>) -> Progress {
+        let (from, end) = (self.at, self.end.unwrap_or(matches.len()));
+        if from >= end {
+            return Progress::PageEnds;
+        }
+        let mut next = end;
+        if self.depth > 0 {
+            let order = Bytes::order(columns);
+            let group_end = |strings: &Strings| matches.end_before(from, &strings.end, order, Direction::Forward);
+            if self.group.is_none() {
+                let ascends = self.before.is_none() || group_end(&self.strings) == from;
+                if !ascends || self.strings.begin(columns, matches, from, self.depth).is_none() {
+                    return Progress::Flawed;
+                }
+                self.group = Some((self.before.map_or(0, |(number, _)| number + 1), false));
+            }
+            next = group_end(&self.strings).min(end);
+        }
+        self.rows += (next - from) as u64;
+        self.at = next;
+        if next < end { Progress::GroupEnds } else { Progress::PageEnds }
     }
 
     fn count(self, rows: usize) -> Progress {
@@ -186,6 +263,10 @@ impl Visitor for &mut LastRows<'_> {
             all &= column.summary.count() > before;
         }
         !all && end == rows.len()
+    }
+
+    fn strings(self, _columns: &BytesColumns, _matches: &Matches<Bytes>) -> bool {
+        false
     }
 
     fn count(self, _rows: usize) -> bool {

@@ -4,19 +4,21 @@ use core::ffi::CStr;
 
 use fpbtree_engine::format::Lane;
 use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::scan::Rows;
+use fpbtree_engine::page::Bytes;
+use fpbtree_engine::scan::{Matches, Rows};
 use pgrx::pg_sys::{
     self, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, Datum, ExplainState, ExprContext,
     TupleTableSlot,
 };
 
-use super::groups::{Groups, LastRows, Progress};
-use super::{MOST_ITEMS, Task, results};
+use super::groups::{Groups, LastRows, Progress, Strings};
+use super::{MOST_COLUMNS, MOST_ITEMS, Task, results};
 use crate::am::nodes::executor::{self, Below, Work};
 use crate::am::scan::pages;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, list};
 use crate::values::column::{self, ImageBuffer};
+use crate::values::keys::BytesColumns;
 
 /// What the node works with.
 pub struct Aggregate {
@@ -36,6 +38,8 @@ enum Stage {
     Fresh,
     /// A page is there, of which rows may be left.
     InPage,
+    /// Rows come one by one, as conditions have to be looked at again. One may be there that is not added up yet.
+    Rechecked { is_there: bool },
     /// A group has been left before its end, and nothing behind it is read.
     Behind,
     /// No row is left.
@@ -59,8 +63,13 @@ impl Work for Aggregate {
             let Some(task) = Task::of(list::integers(plan.custom_private)) else { executor::malformed::<Aggregate>() };
             let rel = below.child.index();
             let shape = if rel.is_null() { None } else { column::exact_shape(rel) };
+            let mut by_value = [0; MOST_COLUMNS];
+            if !rel.is_null() {
+                by_value.iter_mut().zip(column::widths(rel)).for_each(|(place, width)| *place = width);
+            }
+            let groups = Groups::new(&task, Strings::new(by_value, pg_sys::CurrentMemoryContext));
             let rooms = [const { ImageBuffer::new() }; MOST_ITEMS];
-            Aggregate { below, task, shape, groups: Groups::new(&task), stage: Stage::Fresh, rooms }
+            Aggregate { below, task, shape, groups, stage: Stage::Fresh, rooms }
         }
     }
 
@@ -117,15 +126,22 @@ impl Aggregate {
                 self.prepare();
             }
             loop {
-                match self.stage {
+                let stage = self.stage;
+                match stage {
                     Stage::InPage => match pages::visit(self.below.child.scan(), &mut self.groups) {
                         Progress::GroupEnds => return true,
-                        Progress::OutOfOrder => pages::fail(self.below.child.scan(), "groups are out of order"),
+                        Progress::Flawed => self.fail(),
                         Progress::PageEnds if self.jump() => {
                             self.stage = Stage::Behind;
                             return true;
                         }
                         Progress::PageEnds => self.read_page(),
+                    },
+                    Stage::Rechecked { is_there: false } if !self.next_row_is_there() => self.stage = Stage::Over,
+                    Stage::Rechecked { .. } => match pages::visit(self.below.child.scan(), &mut self.groups) {
+                        Progress::GroupEnds => return true,
+                        Progress::Flawed => self.fail(),
+                        Progress::PageEnds => self.stage = Stage::Rechecked { is_there: false },
                     },
                     Stage::Fresh | Stage::Behind => self.read_page(),
                     Stage::Over | Stage::Done => break,
@@ -138,20 +154,38 @@ impl Aggregate {
         !self.task.is_grouped || self.groups.rows() > 0
     }
 
-    /// Begins the index's scan. If conditions have to be looked at again, all rows are counted one by one. Exact lanes
-    /// never need that, as only a comparison of rows is looked at again there, and of byte strings nothing is asked but
-    /// how many there are.
+    /// Begins the index's scan. If conditions have to be looked at again, rows come one by one. Exact lanes never need that,
+    /// as only a comparison of rows is looked at again there.
     unsafe fn prepare(&mut self) {
         // SAFETY: the node below has begun, and nothing is read of its scan.
         unsafe {
             self.below.child.prepare();
+            if self.shape.is_none() {
+                self.groups.strings().prepare();
+            }
             if pages::rechecks(self.below.child.scan()) {
-                while !ffi::is_empty(self.below.next_row()) {
-                    self.groups.add_rows(1);
-                }
-                self.stage = Stage::Over;
+                self.stage = Stage::Rechecked { is_there: false };
             }
         }
+    }
+
+    /// Has the scan below give its next row, of which the conditions hold, to be added up.
+    unsafe fn next_row_is_there(&mut self) -> bool {
+        // SAFETY: the node below has begun.
+        unsafe {
+            let is_there = !ffi::is_empty(self.below.next_row());
+            if is_there {
+                self.groups.begin_row(pages::place(self.below.child.scan()));
+                self.stage = Stage::Rechecked { is_there };
+            }
+            is_there
+        }
+    }
+
+    #[cold]
+    unsafe fn fail(&self) -> ! {
+        // SAFETY: a page was read.
+        unsafe { pages::fail(self.below.child.scan(), "groups are out of order, or a key is damaged") }
     }
 
     /// Leaves the group, if the plan says so and its first rows have said what they can, after a look at its last ones.
@@ -171,8 +205,7 @@ impl Aggregate {
     /// Reads the next page, if there is one.
     unsafe fn read_page(&mut self) {
         let is_first = self.stage == Stage::Fresh;
-        // Rows of byte strings are counted alone.
-        let wants_keys = self.shape.is_some() && (self.task.depth > 0 || self.groups.asks());
+        let wants_keys = self.task.depth > 0 || self.groups.asks();
         errors::check_for_interrupts();
         // SAFETY: the node below has begun, and so has the index's scan.
         let is_there = unsafe {
@@ -195,6 +228,10 @@ impl pages::Visitor for Length {
 
     fn rows<L: Lane>(self, _shape: &KeyShape, rows: Rows<'_, L>) -> u64 {
         rows.len() as u64
+    }
+
+    fn strings(self, _columns: &BytesColumns, matches: &Matches<Bytes>) -> u64 {
+        matches.len() as u64
     }
 
     fn count(self, rows: usize) -> u64 {

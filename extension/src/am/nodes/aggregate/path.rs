@@ -208,7 +208,9 @@ impl Grouping {
         unsafe {
             let columns = self.group_columns(index)?;
             let expressions = self.expressions(index, &mut task)?;
-            Some(Wanted { columns, task, expressions })
+            // Groups of byte strings of which nothing more is asked are another node's.
+            let is_wanted = index.shape.is_some() || task.items().iter().any(|item| item.output == Output::Rows);
+            is_wanted.then_some(Wanted { columns, task, expressions })
         }
     }
 
@@ -237,7 +239,11 @@ impl Grouping {
                 }
                 let at = (0..count).find(is_its)?;
                 let expression: *mut Node = list::members((*target).exprs).nth(at)?;
-                columns |= 1 << index.column_of(self.input, expression)?;
+                let column = index.column_of(self.input, expression)?;
+                if !tables::groups_alike(&*index.info, column, expression, &*clause) {
+                    return None;
+                }
+                columns |= 1 << column;
             }
             Some(columns)
         }
@@ -329,9 +335,9 @@ impl Candidate {
     unsafe fn column_of(&self, table: *mut RelOptInfo, expression: *mut Node) -> Option<usize> {
         // SAFETY: the planner's.
         unsafe {
-            let found = tables::key_column(&*self.info, &*table, expression)?;
-            let shape = self.shape.as_ref()?;
-            (found < shape.columns().len().min(MOST_COLUMNS)).then_some(found)
+            let found = tables::key_column(&*self.info, &*table, expression).filter(|found| *found < MOST_COLUMNS)?;
+            let is_whole = self.shape.is_some() || tables::is_stored_as_it_is(expression);
+            is_whole.then_some(found)
         }
     }
 

@@ -11,7 +11,7 @@ use crate::pg::ffi;
 use crate::values::column::{self, ImageBuffer};
 
 /// The value of an item, `None` for NULL. `room` is for a value that is passed by reference; numerics are made in the
-/// current memory context. `shape` is there where columns are asked about.
+/// current memory context. `shape` is there unless keys are byte strings.
 ///
 /// # Safety
 /// May raise when out of memory.
@@ -24,7 +24,9 @@ pub(super) unsafe fn value(
     if item.output == Output::Rows {
         return Some(Datum::from(groups.rows() as i64));
     }
-    let ty = shape?.columns().get(item.column)?.ty;
+    // Of byte strings nothing else is asked but what they are grouped by.
+    let Some(shape) = shape else { return groups.value(item.column) };
+    let ty = shape.columns().get(item.column)?.ty;
     let summary = groups.summary(item.column);
     let end = |which: usize| summary.ends(ty).map(|ends| ends[which]);
     // SAFETY: no frame here owns a destructor.
