@@ -167,6 +167,9 @@ GROUPS = "SELECT a, count(*), min(b), max(b) FROM {} GROUP BY a".format
 DISTINCT = "SELECT DISTINCT a FROM {}".format
 LAST = "SELECT a, max(b) FROM {} GROUP BY a".format
 FIRST = "SELECT DISTINCT ON (a) a, b, ctid FROM {} ORDER BY a, b".format
+GROUPS_OF_TEXT = "SELECT k, count(*) FROM {} GROUP BY k".format
+DISTINCT_TEXT = "SELECT DISTINCT k FROM {}".format
+TEXT = ": k text of 20 values, ICU en"
 PAIR = "; index on (a int4 of 100 values, b int4)"
 
 # Name, kind of key, statement, what it is, and targets: where all blocks are all-visible, but a hundredth, and none.
@@ -177,6 +180,8 @@ AGGREGATES = (
     ("group_by", "int4_int4", GROUPS, "GROUP BY a: count(*), min(b), max(b)" + PAIR, (0.12, 0.20, 1.0)),
     ("distinct", "int4_int4", DISTINCT, "DISTINCT a" + PAIR, (0.01, 0.01, 0.05)),
     ("last_of_group", "int4_int4", LAST, "GROUP BY a: max(b)" + PAIR, (0.01, 0.01, 0.05)),
+    ("group_text", "status", GROUPS_OF_TEXT, "GROUP BY k, count(*)" + TEXT, (0.12, 0.20, 1.0)),
+    ("distinct_text", "status", DISTINCT_TEXT, "DISTINCT k" + TEXT, (0.01, 0.01, 0.05)),
     ("first_of_group", "int4_int4", FIRST, "DISTINCT ON (a), rows of the table" + PAIR, (0.01, 0.01, 0.05)),
 )
 for stem, kind, statement, what, targets in AGGREGATES:

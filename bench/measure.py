@@ -88,6 +88,7 @@ KINDS = {
     "md5": Kind({"k": 'text COLLATE "C"'}, "md5(i::text)", share=0.5),
     "numeric": Kind({"k": "numeric"}, f"{below(100_000_000_000, 31)} * 0.01", share=0.5),
     "int4_text": Kind({"a": "int4", "k": 'text COLLATE "C"'}, f"{below(10_000, 41)}, {EMAIL}", share=0.5),
+    "status": Kind({"k": 'text COLLATE "en-x-icu"'}, f"'status ' || {below(20, 62)}", share=0.5),
     "duplicates": Kind({"k": "int4"}, below(1_000, 51), share=0.3),
     "int4_int4": Kind({"a": "int4", "b": "int4"}, f"{below(100, 61)}, hashint4(i::int4)"),
     "grown": Kind({"k": "int4"}, "hashint4(i::int4)", share=1.2, grown=True),

@@ -67,7 +67,7 @@ INSERT INTO queries (query) VALUES
   ('SELECT DISTINCT ON (s) s, d, k, x FROM t ORDER BY s NULLS FIRST, d, k DESC'),
   ('SELECT DISTINCT ON (s, d) s, d, k, x FROM t ORDER BY s DESC NULLS LAST, d DESC, k'),
   ('SELECT DISTINCT ON (u) u, k, x FROM t ORDER BY u, k'),
-  ('SELECT DISTINCT ON (u) u, k, x FROM t WHERE u = md5(''3'')::uuid ORDER BY u, k'),
+  ('SELECT DISTINCT ON (u) u, k, x FROM t WHERE u <> md5(''3'')::uuid ORDER BY u, k'),
   ('SELECT DISTINCT ON (f) f = 0, k, x FROM t ORDER BY f, k'),
   ('SELECT DISTINCT ON (s) s, b, k FROM t WHERE a = 3 ORDER BY s, b, k'),
   ('SELECT * FROM (SELECT DISTINCT ON (a) a, b, k, note FROM t ORDER BY a, b, k) q WHERE q.k % 2 = 0'),

@@ -45,6 +45,8 @@ my %indexes = (
 	f_my => { columns => [ 'm', 'y' ], definition => 'm, y DESC' },
 	f_rs => { columns => [ 'r', 's' ] },
 	f_qa => { columns => [ 'q', 'a' ], counts => 1 },
+	f_em => { columns => [ 'e', 'm' ], counts => 1 },
+	f_ae => { columns => [ 'a', 'e' ], definition => 'a, e DESC', counts => 1 },
 	f_part => { columns => [ 's', 'a' ], where => 's > 20' },
 	f_expression => { columns => [ '(a % 10)', 'b' ] },
 	# There and not there under the load.
@@ -61,7 +63,10 @@ sub index_on
 # Table b gets whatever f gets, in the same transaction.
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION fpbtree;
-CREATE TABLE f (k bigint, a int, b bigint, s smallint, d date, o bool, x text, t timestamptz, r float8, m time, y oid, q numeric(8, 2), n int)
+-- Of a label put between others the number says nothing.
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+ALTER TYPE mood ADD VALUE 'fair' BEFORE 'ok';
+CREATE TABLE f (k bigint, a int, b bigint, s smallint, d date, o bool, x text, t timestamptz, r float8, m time, y oid, q numeric(8, 2), e mood, n int)
 	WITH (autovacuum_enabled = off, fillfactor = 90);
 CREATE TABLE b (LIKE f) WITH (autovacuum_enabled = off);
 CREATE SEQUENCE numbers;
@@ -80,7 +85,8 @@ CREATE FUNCTION fresh(rows int, numbers regclass DEFAULT 'numbers') RETURNS SETO
 		one_of('{NULL,NaN,-Infinity,Infinity,5e-324}', floor(200 * random()) / 7),
 		one_of('{NULL,00:00,24:00,23:59:59.999999}', time '00:00' + floor(1440 * random()) * interval '1 minute'),
 		one_of('{NULL,0,4294967295}', floor(CASE WHEN random() < 0.5 THEN 50 ELSE 4294967295 END * random())::bigint::oid),
-		one_of('{NULL,-999999.99,999999.99}', floor(500 * random())::numeric / 4), 0
+		one_of('{NULL,-999999.99,999999.99}', floor(500 * random())::numeric / 4),
+		one_of('{NULL}', (enum_range(NULL::mood))[1 + floor(4 * random())::int]), 0
 	FROM generate_series(1, rows) $$;
 CREATE FUNCTION follow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -219,6 +225,7 @@ my %columns = (
 	m => { type => 'time', like => sub { return chance(0.1) ? one_of('24:00', '00:00') : sprintf '%02d:%02d', rand 24, rand 60; }, of => q{time '00:00' + v * interval '1 minute'} },
 	y => { type => 'oid', like => $numbers->(60, '4294967295', '2147483648'), of => 'v::oid' },
 	q => { type => 'numeric', like => sub { return chance(0.1) ? one_of('-999999.99', '999999.99') : 0.25 * int rand 500; }, of => 'v / 4.0' },
+	e => { type => 'mood', like => sub { return one_of('sad', 'fair', 'ok', 'happy'); }, of => '(enum_range(NULL::mood))[v]' },
 	'(a % 10)' => { type => 'int', like => $numbers->(11, -8, 100), of => 'v' });
 my $is_integer = qr/int$/;
 
@@ -530,7 +537,7 @@ my $swept = sub { return "${where}DELETE FROM f WHERE k = ANY (ARRAY(SELECT k FR
 my %writes = (
 	"INSERT INTO f SELECT * FROM fresh(20);\n" => 16,
 	"${where}UPDATE f SET a = :a, b = b / 2, t = t + interval '1 hour' WHERE $some;\n" => 4,
-	"${where}UPDATE f SET s = :a % 40, d = d + 1, o = NOT o, r = :a, m = '12:34', y = :a, q = 2.5, x = 'word ' || :a WHERE $some;\n" => 4,
+	"${where}UPDATE f SET s = :a % 40, d = d + 1, o = NOT o, r = :a, m = '12:34', y = :a, q = 2.5, e = 'fair', x = 'word ' || :a WHERE $some;\n" => 4,
 	"${where}UPDATE f SET n = n + 1 WHERE $some;\n" => 4,
 	"${where}DELETE FROM f WHERE $some;\n" => 8,
 	$swept->('k BETWEEN :low AND :low + 300') => 1,
