@@ -153,6 +153,8 @@ INSERT INTO queries (query) VALUES
 -- What the node does not do.
 INSERT INTO queries (query) VALUES
   ('SELECT na, count(*) FROM w GROUP BY na'),
+  ('SELECT x, count(*) FROM w WHERE EXISTS (SELECT FROM g) GROUP BY x'),
+  ('SELECT a, max(b) FROM g WHERE current_setting(''application_name'') <> ''none'' GROUP BY a'),
   ('SELECT i, count(*) FROM (SELECT i COLLATE "C" AS i FROM w) s GROUP BY i'),
   ('SELECT x, count(k), max(c) FROM w GROUP BY x'),
   ('SELECT count(DISTINCT a) FROM t'),

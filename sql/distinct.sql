@@ -126,7 +126,12 @@ INSERT INTO queries (query) VALUES
   ('SELECT DISTINCT x FROM w WHERE p = ''ab'' ORDER BY x'),
   ('SELECT v.a, ARRAY(SELECT DISTINCT x FROM w WHERE w.k > v.a * 1000 ORDER BY x) FROM devices v ORDER BY 1'),
   ('SELECT v.a, s.x FROM devices v, LATERAL (SELECT x FROM w WHERE w.p = ''ab'' AND w.k > v.a GROUP BY x) s ORDER BY 1, 2'),
--- Not by jumping: another order within the groups than the index's, columns that are no prefix, and what is more than groups.
+-- Not by jumping: conditions that are about no row, another order within the groups than the index's, columns that are no
+-- prefix, and what is more than groups.
+  ('SELECT DISTINCT x FROM w WHERE current_setting(''application_name'') <> ''none'' ORDER BY x'),
+  ('SELECT x FROM w GROUP BY x HAVING now() < ''2001-01-01'' ORDER BY x'),
+  ('SELECT DISTINCT ON (x) x, k FROM w WHERE EXISTS (SELECT FROM devices) ORDER BY x, k'),
+  ('SELECT DISTINCT ON (a) a, b, k FROM t WHERE (SELECT count(*) > 3 FROM devices) ORDER BY a, b DESC, k DESC'),
   ('SELECT DISTINCT lower(x) FROM w ORDER BY 1'),
   ('SELECT x, count(*) FROM w GROUP BY x ORDER BY x'),
   ('SELECT x FROM w GROUP BY x HAVING max(k) > 19990 ORDER BY x'),

@@ -275,7 +275,7 @@ sub condition
 	my ($column) = @_;
 	my $type = $columns{$column}{type};
 	return one_of("$column <> @{[ value($column) ]}", "NOT ($column @{[ values_of($column) ]})", "($column = @{[ value($column) ]} OR $column IS NULL)",
-		"n >= 0", "($column, k) > (@{[ value($column) ]}, 100)") if chance(0.04);
+		"n >= 0", "($column, k) > (@{[ value($column) ]}, 100)", 'EXISTS (SELECT FROM @ WHERE s = 7)', "current_setting('work_mem') <> ''") if chance(0.05);
 	return one_of($column, "NOT $column", "$column IS TRUE", "$column IS NOT FALSE") if $type eq 'bool' && chance(0.4);
 	return ("$column = " . value($column), 1) if chance(0.3);
 	return "$column @{[ one_of('<', '<=', '>', '>=') ]} " . value($column) if chance(0.35);

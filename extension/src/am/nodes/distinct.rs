@@ -8,7 +8,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, CustomExecMethods, CustomPath, CustomPathMethods, CustomScan, CustomScanMethods, CustomScanState,
     ExplainState, ExprContext, GroupPathExtraData, IndexOptInfo, IndexPath, List, ListCell, Node, Path, PathTarget,
-    Plan, PlannerInfo, RelOptInfo, ScanDirection, TupleTableSlot,
+    Plan, PlannerInfo, RelOptInfo, RestrictInfo, ScanDirection, TupleTableSlot,
 };
 
 use super::executor::{self, Below, Work};
@@ -81,6 +81,11 @@ unsafe fn add_paths_of(
     // SAFETY: the planner's; a node is what its tag says.
     unsafe {
         if clauses.is_null() || (*(*root).parse).hasTargetSRFs || !tables::is_table(root, input) {
+            return;
+        }
+        // Above the scan of such a condition the server puts a node of its own, which is no index scan.
+        let mut conditions = list::members::<RestrictInfo>((*input).baserestrictinfo);
+        if conditions.any(|condition| (*condition).pseudoconstant) {
             return;
         }
         let Some(other) = list::members::<Path>((*output).pathlist).next() else { return };
