@@ -33,6 +33,8 @@ INSERT INTO w SELECT i, 'Word ' || NULLIF(i % 40, 3), left(md5((i % 60)::text), 
     (enum_range(NULL::mood))[1 + i % 5], round((i % 50) / 4.0 - 3, 2 + i % 3), jsonb_build_object('a', NULLIF(i % 20, 2)),
     ARRAY[i % 7, NULLIF(i % 5, 2)], repeat('long ', i % 2 * 300) || NULLIF(i % 10, 9), left('abc', i % 4)
   FROM generate_series(1, 20000) i;
+-- Groups of one row beside each other.
+INSERT INTO w (k, x, c, i, n, p) SELECT 20000 + i, 'Rare ' || i, 'rare ' || i, 'rare ' || i, 1000 + i, 'r' || i FROM generate_series(1, 7) i;
 CREATE INDEX w_xk ON w USING fpbtree (x, k);
 CREATE INDEX w_ck ON w USING fpbtree (c DESC, k);
 CREATE INDEX w_cn ON w USING fpbtree (c) INCLUDE (n);
