@@ -42,6 +42,10 @@ CREATE TABLE t (id int, v w);
 INSERT INTO t SELECT i, row((ARRAY['Alpha', 'alpha', 'BETA', 'beta', 'Zebra', 'zebra'])[1 + i % 6] || (hashint4(i) & 1023))::w
 FROM generate_series(1, 3000) i;
 CREATE INDEX t_v ON t USING fpbtree (v);
+CREATE TABLE g (id int, v w);
+INSERT INTO g SELECT i, v FROM t, generate_series(1, 20) i WHERE t.id % 3 = 0;
+CREATE INDEX g_v ON g USING fpbtree (v, id);
+VACUUM ANALYZE g;
 
 -- What became of scans: how many rows, an error, or more rows than there are.
 CREATE FUNCTION outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
@@ -68,6 +72,10 @@ BEGIN
     PERFORM set_config('changed.order', changed, false);
     RETURN QUERY SELECT changed_order.outcome(format('SELECT v FROM changed_order.t WHERE v %s row(%L)::changed_order.w ORDER BY v USING %s', op, x, way)), count(*)
     FROM unnest('{<,>=}'::text[]) op, unnest('{<,>}'::text[]) way, unnest('{Alpha1,beta9,zebra77}'::text[]) x
+    GROUP BY 1;
+    -- From group to group.
+    RETURN QUERY SELECT 'groups ' || changed_order.outcome(format('SELECT DISTINCT ON (v) v, id FROM changed_order.g ORDER BY v %s %s', way, last)), count(*)
+    FROM unnest('{ASC,DESC}'::text[]) way, unnest('{"",",id","",",id DESC"}'::text[]) last
     GROUP BY 1;
 END $$;
 SELECT changed, outcome, scans FROM unnest('{none,hash,lower,reverse,knot}'::text[]) changed, outcomes(changed) ORDER BY 1, 2;

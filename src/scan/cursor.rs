@@ -2,6 +2,7 @@
 
 use super::batch::{KeyBatch, Matches, Reading, Scannable};
 use super::ranges::{Direction, Range, Wanted, start};
+use super::rounds::Rounds;
 use crate::format::{Block, Error, MAX_PAGE_ENTRIES, NO_BLOCK, Position, ROOT, Result, Tid, is_link};
 use crate::page::{KeySpace, Page, Side};
 use crate::store::{Frames, Locked, Pinned, Shared, Store};
@@ -23,9 +24,8 @@ pub struct Cursor<K: KeySpace> {
     /// Whether a range ended where that page does, as its fence alone says.
     ends_at_edge: bool,
     lsn: u64,
-    /// Leaves come to since the scan last began or turned, and the one of them that would show that it goes round.
-    reads: u64,
-    seen: Sight,
+    /// The leaves come to since the scan last began or turned.
+    leaves: Rounds<Sight>,
 }
 
 /// A leaf as a scan found it: which, and its log position then.
@@ -33,11 +33,6 @@ pub struct Cursor<K: KeySpace> {
 struct Sight {
     block: Block,
     lsn: u64,
-}
-
-impl Sight {
-    /// Of no leaf.
-    const NONE: Sight = Sight { block: NO_BLOCK, lsn: 0 };
 }
 
 impl<K: Scannable> Cursor<K> {
@@ -54,8 +49,7 @@ impl<K: Scannable> Cursor<K> {
             link: NO_BLOCK,
             ends_at_edge: false,
             lsn: 0,
-            reads: 0,
-            seen: Sight::NONE,
+            leaves: Rounds::BEGIN,
         };
         cursor.restart(direction);
         cursor
@@ -77,8 +71,7 @@ impl<K: Scannable> Cursor<K> {
             (&raw mut (*memory).link).write(NO_BLOCK);
             (&raw mut (*memory).ends_at_edge).write(false);
             (&raw mut (*memory).lsn).write(0);
-            (&raw mut (*memory).reads).write(0);
-            (&raw mut (*memory).seen).write(Sight::NONE);
+            (&raw mut (*memory).leaves).write(Rounds::BEGIN);
             (*memory).restart(Direction::Forward);
         }
     }
@@ -87,7 +80,7 @@ impl<K: Scannable> Cursor<K> {
     pub fn restart(&mut self, direction: Direction) {
         (self.direction, self.done) = (direction, false);
         (self.link, self.lsn) = (NO_BLOCK, 0);
-        (self.reads, self.seen) = (0, Sight::NONE);
+        self.leaves = Rounds::BEGIN;
         K::copy(&mut self.bound, start::<K>(direction));
         K::copy(&mut self.near, start::<K>(direction));
     }
@@ -96,7 +89,7 @@ impl<K: Scannable> Cursor<K> {
     pub fn copy_from(&mut self, other: &Self) {
         (self.direction, self.done) = (other.direction, other.done);
         (self.from, self.link, self.lsn) = (other.from, other.link, other.lsn);
-        (self.reads, self.seen) = (other.reads, other.seen);
+        self.leaves = other.leaves;
         K::copy(&mut self.near, &other.near);
         K::copy(&mut self.bound, &other.bound);
         K::copy(&mut self.edge, &other.edge);
@@ -113,7 +106,7 @@ impl<K: Scannable> Cursor<K> {
         self.direction = self.direction.opposite();
         core::mem::swap(&mut self.near, &mut self.bound);
         (self.link, self.done) = (NO_BLOCK, false);
-        (self.reads, self.seen) = (0, Sight::NONE);
+        self.leaves = Rounds::BEGIN;
     }
 
     /// The place all matches on this side of which have been read.
@@ -188,32 +181,19 @@ impl<K: Scannable> Cursor<K> {
         Ok(None)
     }
 
-    /// Counts a leaf that the scan has come to, and says whether it is the one kept in mind, and nobody has changed
-    /// that since. It is that only where keys are ordered in another way than when they were inserted, and then again
-    /// and again: a scan leaves a page behind its fence, and goes one way. A leaf that was split, deleted or used again
-    /// has been changed, so a scan may be as slow as it likes. Brent's way to find a circle: another leaf is kept in
-    /// mind after twice as many each time, so that a circle of whatever length is soon gone through with one of its own
-    /// in mind.
+    /// Counts a leaf that the scan has come to, and says whether the scan goes round: it is a leaf that it came to before,
+    /// and nobody has changed that since. It is that only where keys are ordered in another way than when they were
+    /// inserted, and then again and again: a scan leaves a page behind its fence, and goes one way. A leaf that was split,
+    /// deleted or used again has been changed, so a scan may be as slow as it likes.
     fn goes_round<S: Frames>(&mut self, leaf: &Locked<'_, S, Shared>) -> bool {
-        self.reads += 1;
-        if self.reads <= FEW_LEAVES {
-            return false;
-        }
-        let here = Sight { block: leaf.block(), lsn: leaf.lsn() };
-        if here == self.seen {
-            return true;
-        }
-        if self.reads.is_power_of_two() {
-            self.seen = here;
-        }
-        false
+        self.leaves.comes_again(|| Sight { block: leaf.block(), lsn: leaf.lsn() })
     }
 
     /// Whether the scan came to its end on the only leaf that it came to: what it wanted is, and would be, nowhere
     /// else.
     #[inline]
     pub fn is_over_on_one_leaf(&self) -> bool {
-        self.done && self.reads == 1
+        self.done && self.leaves.steps() == 1
     }
 
     /// Leaves out all matches on this side of a place, which is ahead of those that are of use. It may be in the leaf that
@@ -222,7 +202,7 @@ impl<K: Scannable> Cursor<K> {
     pub fn skip_to(&mut self, place: &K::OwnedKey) {
         K::copy(&mut self.bound, place);
         self.link = NO_BLOCK;
-        (self.reads, self.seen) = (self.reads.min(1), Sight::NONE);
+        self.leaves.forget();
     }
 
     /// Comes to the end of the scan.
@@ -370,9 +350,6 @@ impl<K: Scannable> Cursor<K> {
         sound
     }
 }
-
-/// Leaves that a scan comes to before it is asked whether it goes round: most come to fewer.
-const FEW_LEAVES: u64 = 32;
 
 /// Steps from range to range within a page, at most: each gets past an entry, or to one.
 const MOST_TURNS: usize = 2 * MAX_PAGE_ENTRIES + 2;

@@ -6,6 +6,7 @@ mod cursor;
 mod jump_pointers;
 mod lanes;
 mod ranges;
+mod rounds;
 mod summary;
 
 pub use batch::{BytesBatch, KeyBatch, LaneBatch, Matches, Scannable};
@@ -14,4 +15,5 @@ pub use cursor::{Cursor, kill};
 pub use jump_pointers::JumpPointers;
 pub use lanes::Selection;
 pub use ranges::{Direction, Everything, Range, RowsOf, Wanted};
+pub use rounds::Rounds;
 pub use summary::{Asked, Rows, Summary};

@@ -263,7 +263,18 @@ impl<K: Searched> ScanState<K> {
             return;
         }
         // SAFETY: as for the caller.
-        unsafe { self.go_beyond_group(self.cursor.direction(), self.cursor.direction(), columns) };
+        unsafe { self.leave_group_behind(self.cursor.direction(), columns) };
+    }
+
+    /// Goes on in a direction behind the group by so many columns of the row that the scan is at. Raises an error if it was
+    /// there before: then keys are ordered in another way than when they were inserted, and it would go round and round.
+    unsafe fn leave_group_behind(&mut self, direction: Direction, columns: usize) {
+        if self.groups.comes_again(|| self.matches.tid(self.at)) {
+            let what = "scan comes to a group again: keys are out of order";
+            self.store.fail(Error::Corrupt { block: self.block, what })
+        }
+        // SAFETY: as for the caller.
+        unsafe { self.go_beyond_group(direction, direction, columns) };
     }
 
     /// Goes to where the group by so many columns of the row that the scan is at ends in one direction, to read on in
@@ -529,7 +540,7 @@ pub unsafe fn leave_group_end(scan: IndexScanDesc, columns: usize) {
     unsafe {
         super::with_state!(scan, state => {
             let direction = state.cursor.direction().opposite();
-            state.go_beyond_group(direction, direction, columns);
+            state.leave_group_behind(direction, columns);
         });
     }
 }

@@ -1,8 +1,8 @@
 //! The state of a scan: plain memory, as it is kept between two calls.
 
 use fpbtree_engine::cache::hot_keys::HotKey;
-use fpbtree_engine::format::{Block, LaneKind, MAX_PAGE_ENTRIES};
-use fpbtree_engine::scan::{Cursor, Matches};
+use fpbtree_engine::format::{Block, LaneKind, MAX_PAGE_ENTRIES, Tid};
+use fpbtree_engine::scan::{Cursor, Matches, Rounds};
 use fpbtree_engine::store::Pinned;
 use pgrx::pg_sys::{self, Buffer, IndexScanDesc};
 
@@ -55,6 +55,8 @@ pub(super) struct ScanState<K: Searched> {
     /// How many of the matches, from the first on, are known to be of rows that the snapshot sees, if rows are taken by the
     /// page.
     pub seen: usize,
+    /// The rows behind whose groups the scan went on.
+    pub groups: Rounds<Tid>,
     /// The page of the matches, and its pin if that is kept.
     pub block: Block,
     pub pin: Option<Pinned<PgStore>>,
@@ -156,6 +158,7 @@ pub(super) unsafe fn begin<K: Searched>(scan: IndexScanDesc, index: Index) {
         (&raw mut (*state).positioned).write(false);
         (&raw mut (*state).at).write(0);
         (&raw mut (*state).seen).write(0);
+        (&raw mut (*state).groups).write(Rounds::BEGIN);
         (&raw mut (*state).block).write(0);
         (&raw mut (*state).pin).write(None);
         MarkedPlace::init(&raw mut (*state).mark);

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 use fpbtree_engine::format::{Block, Error};
-use fpbtree_engine::scan::{self, Direction};
+use fpbtree_engine::scan::{self, Direction, Rounds};
 use fpbtree_engine::store::{PageStore, Pinned};
 use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexScanDescData, SnapshotType};
 
@@ -144,6 +144,7 @@ impl<K: Searched> ScanState<K> {
             self.store.set_snapshot(scan.xs_snapshot);
             K::want_keys(&mut self.conditions, scan.xs_want_itup || self.wants_keys);
             self.cursor.restart(direction);
+            self.groups = Rounds::BEGIN;
             self.has_read = false;
         }
     }
