@@ -22,6 +22,8 @@ pub enum Edit<'a> {
         /// What the entry has outside its node.
         cell: Cell<'a>,
     },
+    /// Insertions of a batch, one after the other, with what makes room for them in their nodes: as they are in a log.
+    Series(&'a [u8]),
     /// An in-page node is split in two.
     SplitNode {
         /// The node.

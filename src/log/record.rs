@@ -23,13 +23,15 @@ pub enum RecordKind {
     Unlink = 7,
     /// Entries are removed to make room, because nobody can see their rows any more.
     Delete = 8,
+    /// Entries that were inserted together, and what made room for them in their nodes.
+    Batch = 9,
 }
 
 impl RecordKind {
     /// The kind with this number.
     pub fn of(number: u8) -> Option<RecordKind> {
         use RecordKind::*;
-        [Insert, Edit, Split, Vacuum, Unlink, Delete].into_iter().find(|&kind| kind as u8 == number)
+        [Insert, Edit, Split, Vacuum, Unlink, Delete, Batch].into_iter().find(|&kind| kind as u8 == number)
     }
 
     /// What it is called where people read logs.
@@ -41,6 +43,7 @@ impl RecordKind {
             RecordKind::Vacuum => c"VACUUM",
             RecordKind::Unlink => c"UNLINK",
             RecordKind::Delete => c"DELETE",
+            RecordKind::Batch => c"BATCH",
         }
     }
 
@@ -61,6 +64,7 @@ impl Change<'_> {
         }
         let has = |is: fn(&Edit<'_>) -> bool| edits().any(is);
         match () {
+            () if has(|edit| matches!(edit, Edit::Series(_))) => RecordKind::Batch,
             () if has(|edit| matches!(edit, Edit::Conflict(_))) => RecordKind::Delete,
             () if has(|edit| matches!(edit, Edit::Delete { .. })) => RecordKind::Unlink,
             () if has(|edit| matches!(edit, Edit::RemoveSet(_))) => RecordKind::Vacuum,
@@ -87,6 +91,12 @@ impl Change<'_> {
             }
             _ => self.edits(index).for_each(|edit| put_edit(out, edit)),
         }
+    }
+
+    /// Appends the change, which is of one page, to a [series](Edit::Series).
+    pub fn add_to_series(&self, series: &mut Vec<u8>) {
+        debug_assert_eq!(self.pages(), 1, "a change of one page");
+        self.edits(0).for_each(|edit| put_edit(series, edit));
     }
 
     /// Appends the whole change of these blocks to `out`.
@@ -163,6 +173,7 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
                 Cell::New { suffix, payload } => put_parts(out, suffix, payload),
             }
         }
+        Edit::Series(series) => out.extend(series),
         Edit::SplitNode { node, keep } => out.extend([code::SPLIT_NODE, node, keep]),
         Edit::Balance { left, keep } => out.extend([code::BALANCE, left, keep]),
         Edit::Reserve { bytes } => {
@@ -319,6 +330,7 @@ pub struct BlockEdits {
 enum OwnedEdit {
     New(Box<PageBytes>),
     Image(Box<PageBytes>),
+    Series(Vec<u8>),
     RemoveSet(Vec<(u8, u128)>),
     Repack(Vec<u8>),
     Halve(Vec<u8>, Block, Key<u128>),
@@ -330,10 +342,20 @@ enum OwnedEdit {
 }
 
 impl OwnedEdit {
+    /// An insertion with a cell.
+    fn insertion((edit, cell): (Edit<'static>, Cell<'_>)) -> OwnedEdit {
+        match cell {
+            Cell::None => OwnedEdit::Plain(edit),
+            Cell::Shared(at) => OwnedEdit::Plain(with_cell(edit, Cell::Shared(at))),
+            Cell::New { suffix, payload } => OwnedEdit::Insert(edit, suffix.to_vec(), payload.to_vec()),
+        }
+    }
+
     fn borrow(&self) -> Edit<'_> {
         match self {
             OwnedEdit::New(image) => Edit::New(image),
             OwnedEdit::Image(image) => Edit::Image(image),
+            OwnedEdit::Series(series) => Edit::Series(series),
             OwnedEdit::RemoveSet(nodes) => Edit::RemoveSet(nodes),
             OwnedEdit::Repack(counts) => Edit::Repack(counts),
             OwnedEdit::Halve(counts, right, high) => Edit::Halve { counts, right: *right, high: Fence::Lane(*high) },
@@ -341,13 +363,16 @@ impl OwnedEdit {
                 Edit::Halve { counts, right: *right, high: Fence::Bytes { normal, value, tid: *tid, prefix: *prefix } }
             }
             OwnedEdit::Plain(edit) => *edit,
-            OwnedEdit::Insert(edit, suffix, payload) => match *edit {
-                Edit::Insert { place, lane, tid, child, .. } => {
-                    Edit::Insert { place, lane, tid, child, cell: Cell::New { suffix, payload } }
-                }
-                other => other,
-            },
+            OwnedEdit::Insert(edit, suffix, payload) => with_cell(*edit, Cell::New { suffix, payload }),
         }
+    }
+}
+
+/// An insertion, with another cell.
+fn with_cell<'c>(edit: Edit<'static>, cell: Cell<'c>) -> Edit<'c> {
+    match edit {
+        Edit::Insert { place, lane, tid, child, .. } => Edit::Insert { place, lane, tid, child, cell },
+        other => other,
     }
 }
 
@@ -356,6 +381,10 @@ impl BlockEdits {
     pub fn decode(kind: RecordKind, bytes: &[u8]) -> Option<BlockEdits> {
         if kind.is_insertion() {
             return Some(BlockEdits { edits: vec![OwnedEdit::Plain(insertion(bytes)?)] });
+        }
+        if kind == RecordKind::Batch {
+            let is_sound = !bytes.is_empty() && series(bytes).all(|edit| edit.is_some());
+            return is_sound.then(|| BlockEdits { edits: vec![OwnedEdit::Series(bytes.to_vec())] });
         }
         let mut reader = Decoder(bytes);
         let mut edits = Vec::new();
@@ -391,11 +420,30 @@ pub(crate) fn insertion(bytes: &[u8]) -> Option<Edit<'static>> {
     is_whole.then_some(Edit::Insert { place, lane, tid, child: NO_BLOCK, cell: Cell::None })
 }
 
+/// The edits of a [series](Edit::Series), in order; `None` behind them if the rest is none.
+pub(crate) fn series(bytes: &[u8]) -> impl Iterator<Item = Option<Edit<'_>>> {
+    let mut reader = Decoder(bytes);
+    core::iter::from_fn(move || {
+        if reader.0.is_empty() {
+            return None;
+        }
+        let edit = reader.edit_of_series();
+        if edit.is_none() {
+            reader.0 = &[];
+        }
+        Some(edit)
+    })
+}
+
 impl fmt::Display for BlockEdits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, edit) in self.edits().enumerate() {
             f.write_str(if number == 0 { "" } else { ", " })?;
             match edit {
+                Edit::Series(bytes) => {
+                    let inserts = |edit: &Option<Edit<'_>>| matches!(edit, Some(Edit::Insert { .. }));
+                    write!(f, "insert {} entries of a batch", series(bytes).filter(inserts).count())
+                }
                 Edit::New(_) => f.write_str("new page"),
                 Edit::Image(_) => f.write_str("page rewritten"),
                 Edit::Insert { place, lane, tid, child, cell } => {
@@ -578,22 +626,37 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn parts(&mut self) -> Option<[Vec<u8>; 2]> {
+    fn parts(&mut self) -> Option<[&'a [u8]; 2]> {
         let (first, second) = (self.u16()? as usize, self.u16()? as usize);
-        Some([self.slice(first)?.to_vec(), self.slice(second)?.to_vec()])
+        Some([self.slice(first)?, self.slice(second)?])
     }
 
-    fn insertion(&mut self, flags: u8) -> Option<OwnedEdit> {
+    /// An insertion without its cell, and the cell.
+    fn insertion(&mut self, flags: u8) -> Option<(Edit<'static>, Cell<'a>)> {
         let (place, lane, tid) = (self.position()?, self.number()?, self.tid()?);
         let child = if flags & code::HAS_CHILD != 0 { self.u32()? } else { NO_BLOCK };
-        let plain = |cell| Edit::Insert { place, lane, tid, child, cell };
-        match flags & (code::NEW_CELL | code::SHARED_CELL) {
-            0 => Some(OwnedEdit::Plain(plain(Cell::None))),
-            code::SHARED_CELL => Some(OwnedEdit::Plain(plain(Cell::Shared(self.u16()?)))),
+        let cell = match flags & (code::NEW_CELL | code::SHARED_CELL) {
+            0 => Cell::None,
+            code::SHARED_CELL => Cell::Shared(self.u16()?),
             code::NEW_CELL => {
                 let [suffix, payload] = self.parts()?;
-                Some(OwnedEdit::Insert(plain(Cell::None), suffix, payload))
+                Cell::New { suffix, payload }
             }
+            _ => return None,
+        };
+        Some((Edit::Insert { place, lane, tid, child, cell: Cell::None }, cell))
+    }
+
+    /// An edit that a [series](Edit::Series) may have.
+    fn edit_of_series(&mut self) -> Option<Edit<'a>> {
+        let first = self.u8()?;
+        let (code, flags) = (first & code::ALL, first & !code::ALL);
+        match code {
+            code::INSERT => self.insertion(flags).map(|(edit, cell)| with_cell(edit, cell)),
+            _ if flags != 0 => None,
+            code::SPLIT_NODE => Some(Edit::SplitNode { node: self.u8()?, keep: self.u8()? }),
+            code::BALANCE => Some(Edit::Balance { left: self.u8()?, keep: self.u8()? }),
+            code::RESERVE => Some(Edit::Reserve { bytes: self.u16()? }),
             _ => None,
         }
     }
@@ -605,7 +668,7 @@ impl<'a> Decoder<'a> {
         let plain = match code {
             code::NEW => return self.image().map(OwnedEdit::New),
             code::IMAGE => return self.image().map(OwnedEdit::Image),
-            code::INSERT => return self.insertion(flags),
+            code::INSERT => return self.insertion(flags).map(OwnedEdit::insertion),
             code::SPLIT_NODE => Edit::SplitNode { node: self.u8()?, keep: self.u8()? },
             code::BALANCE => Edit::Balance { left: self.u8()?, keep: self.u8()? },
             code::REPACK => return Some(OwnedEdit::Repack(self.counts()?)),
@@ -625,7 +688,7 @@ impl<'a> Decoder<'a> {
             code::HALVE => return Some(OwnedEdit::Halve(self.counts()?, self.u32()?, self.key()?)),
             code::HALVE_BYTES => {
                 let (counts, right, told) = (self.counts()?, self.u32()?, (self.tid()?, self.u16()?));
-                return Some(OwnedEdit::HalveBytes(counts, right, self.parts()?, told));
+                return Some(OwnedEdit::HalveBytes(counts, right, self.parts()?.map(<[u8]>::to_vec), told));
             }
             _ => return None,
         };

@@ -1,7 +1,7 @@
 //! Changes applied to pages: the forward path and redo do it with the same functions.
 
 use super::*;
-use crate::log::{BlockEdits, RecordKind, insertion};
+use crate::log::{BlockEdits, RecordKind, insertion, series};
 
 impl Change<'_> {
     /// Applies the `index`-th page's edits to it and notes what they wrote. Reads nothing but that page and the change.
@@ -69,6 +69,7 @@ fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) -> bool {
 fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) -> bool {
     match *edit {
         Edit::Insert { place, lane, tid, child, cell } => return page.insert(place, lane, tid, child, cell),
+        Edit::Series(edits) => return series(edits).all(|edit| edit.is_some_and(|edit| make(&edit, page))),
         Edit::SplitNode { node, keep } => return page.split_node(node, keep),
         Edit::Balance { left, keep } => return page.balance(left, keep),
         Edit::Reserve { bytes } => return page.reserve(bytes),

@@ -5,6 +5,7 @@
 //! has the key between its fences (I5), or a leaf between two of its entries: then it is the right page, however it was
 //! reached.
 
+mod batch;
 pub mod check;
 mod dead_tids;
 mod insert;
@@ -15,6 +16,7 @@ mod truncate;
 mod unique;
 mod vacuum;
 
+pub use batch::Batch;
 pub use dead_tids::DeadTids;
 pub use insert::InsertOptions;
 pub use truncate::FileEnd;

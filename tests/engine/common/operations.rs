@@ -14,7 +14,7 @@ use fpbtree_engine::page::{self, Keys as _, Page};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Wanted};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::{Form, MemoryStore};
-use fpbtree_engine::tree::{DeadTids, InsertOptions, Verdict};
+use fpbtree_engine::tree::{Batch, DeadTids, InsertOptions, Verdict};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::collections::{BTreeSet, HashSet};
@@ -115,6 +115,8 @@ pub enum Operation {
     Insert {
         keys: Keys,
         adds_version: bool,
+        /// As a batch, in order.
+        together: bool,
     },
     /// `passes` says whether a living row with the same key is no obstacle.
     InsertUnique {
@@ -247,7 +249,10 @@ impl Tape<'_> {
 
     fn operation(&mut self) -> Option<Operation> {
         Some(match self.byte()? % 42 {
-            0..10 => Operation::Insert { keys: self.keys()?, adds_version: self.bit()? },
+            0..10 => {
+                let (keys, how) = (self.keys()?, self.byte()?);
+                Operation::Insert { keys, adds_version: how & 1 != 0, together: how & 2 != 0 }
+            }
             10..13 => Operation::InsertUnique { keys: self.keys()?, passes: self.byte()? & 3 == 0 },
             13 => Operation::Look { row: self.word()? },
             14..17 => Operation::Update { row: self.word()?, count: self.byte()? % 40 + 1, adds_version: self.bit()? },
@@ -479,7 +484,11 @@ fn store(setup: &Setup, pages: &[PageBytes]) -> MemoryStore {
 impl<M: KeyMaker> Machine<M> {
     fn execute(&mut self, operation: &Operation) {
         match *operation {
-            Operation::Insert { keys, adds_version } => {
+            Operation::Insert { keys, adds_version, together: true } => {
+                let rows = (0..keys.count).map(|at| self.row(&keys, at)).collect();
+                self.insert_together(rows, adds_version);
+            }
+            Operation::Insert { keys, adds_version, together: false } => {
                 for at in 0..keys.count {
                     let row = self.row(&keys, at);
                     self.insert(row, adds_version);
@@ -611,6 +620,24 @@ impl<M: KeyMaker> Machine<M> {
         self.log(from, Event::Inserted, row);
     }
 
+    /// Inserts rows in order, as many as there is room for.
+    fn insert_together(&mut self, rows: BTreeSet<M::Row>, adds_version: bool) {
+        let from = self.position();
+        let mut series = Vec::new();
+        let mut batch = Batch::new(self.bed.tree(), InsertOptions { fill: 90, adds_version }, &mut series);
+        let is_in = |row: &M::Row| {
+            batch.insert(&M::entry(row)).expect("the insertion succeeds");
+            true
+        };
+        let inserted: Vec<M::Row> = rows.into_iter().take_while(|_| self.has_room()).filter(is_in).collect();
+        batch.finish();
+        assert!(self.bed.store.is_quiet(), "a lock or a pin is left over");
+        for row in inserted {
+            assert!(self.bed.model.insert(row.clone()));
+            self.log(from, Event::Inserted, row);
+        }
+    }
+
     fn insert_unique(&mut self, row: M::Row, passes: bool) {
         if !self.has_room() {
             return;
@@ -697,7 +724,7 @@ impl<M: KeyMaker> Machine<M> {
             marks.push((block, cursor.lsn(), places));
         }
         if let Some(keys) = late {
-            self.execute(&Operation::Insert { keys, adds_version: false });
+            self.execute(&Operation::Insert { keys, adds_version: false, together: false });
         }
         for (block, lsn, places) in marks {
             self.is_hinted |= !places.is_empty();

@@ -1,0 +1,83 @@
+//! Insertion of many entries in order, those of a leaf together.
+
+use super::{Arrival, InsertOptions, Seek, Tree};
+use crate::format::{Error, PAGE_SIZE, PageBytes, Result};
+use crate::log::{Change, Edit};
+use crate::page::{Entry, KeySpace, Page};
+use crate::store::{Exclusive, Locked, Store};
+
+/// Inserts entries: those that go to the same leaf, as long as they come one after the other, under one lock and with one
+/// record. What makes another order of them costs time alone.
+///
+/// Between two calls the leaf of the last entry may be locked, and entries are in no page yet: [`finish`](Batch::finish) ends
+/// that.
+pub struct Batch<'t, S: Store, K: KeySpace> {
+    tree: Tree<'t, S, K>,
+    options: InsertOptions,
+    leaf: Option<Locked<'t, S, Exclusive>>,
+    /// The leaf as it is to become, and the edits that make it so.
+    page: PageBytes,
+    series: &'t mut Vec<u8>,
+}
+
+/// Bytes of a series beyond which the next one is begun: what is logged and done at once, with a leaf locked.
+const MOST_BYTES: usize = PAGE_SIZE / 2;
+
+impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
+    /// Begins. The memory is used for edits.
+    pub fn new(tree: Tree<'t, S, K>, options: InsertOptions, series: &'t mut Vec<u8>) -> Self {
+        series.clear();
+        Batch { tree, options, leaf: None, page: [0; PAGE_SIZE], series }
+    }
+
+    /// Inserts an entry that is in one piece.
+    pub fn insert(&mut self, entry: &Entry<'_, K>) -> Result<()> {
+        let key = K::key_of(entry, self.tree.order);
+        if self.takes(key, entry)? {
+            return Ok(());
+        }
+        self.finish();
+        let leaf = self.tree.writable_leaf(key)?;
+        self.tree.store.note_insert(&leaf, K::stretch(key));
+        self.page = *leaf.bytes();
+        self.leaf = Some(leaf);
+        if self.takes(key, entry)? {
+            return Ok(());
+        }
+        match self.leaf.take() {
+            Some(leaf) => self.tree.insert_into(leaf, entry, None, self.options),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the entry belongs into the leaf at hand and has room there; then it is put there.
+    fn takes(&mut self, key: K::Key<'_>, entry: &Entry<'_, K>) -> Result<bool> {
+        let Some(leaf) = &self.leaf else { return Ok(false) };
+        let block = leaf.block();
+        let page = Page::open(&self.page, self.tree.geometry, block)?;
+        let mut change = Change::new();
+        if self.series.len() > MOST_BYTES
+            || !matches!(Seek::<K>::At(key).arrival(&page, 0), Arrival::Here)
+            || !page.insertion(key, entry, &mut change)
+        {
+            return Ok(false);
+        }
+        if !change.redo(0, &mut self.page) {
+            return Err(Error::Corrupt { block, what: "page has no room for what it was said to have" });
+        }
+        change.add_to_series(self.series);
+        Ok(true)
+    }
+
+    /// Makes the change of the leaf at hand, if there is one. Nothing is locked or pinned then.
+    pub fn finish(&mut self) {
+        if let Some(mut leaf) = self.leaf.take() {
+            if !self.series.is_empty() {
+                self.tree.commit([Some(leaf.writable())], &Change::new().edit(Edit::Series(self.series)));
+                self.series.clear();
+            }
+            leaf.release();
+            self.tree.store.check_interrupts();
+        }
+    }
+}
