@@ -10,5 +10,5 @@ mod record;
 pub use change::{Change, MOST_BLOCKS};
 pub use edit::{Cell, Edit, Fence, Horizon};
 pub use ranges::Ranges;
+pub use record::{BlockEdits, Decoded, Out, RecordKind};
 pub(crate) use record::{insertion, series};
-pub use record::{BlockEdits, Decoded, RecordKind};

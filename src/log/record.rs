@@ -5,6 +5,7 @@
 use super::change::{MOST_BLOCKS, MOST_EDITS};
 use super::{Cell, Change, Edit, Fence, Horizon};
 use crate::format::{Block, Key, NO_BLOCK, PAGE_SIZE, PageBytes, Position, Tid};
+use arrayvec::ArrayVec;
 use core::fmt;
 
 /// What a record is of, in four bits: they say how its parts are to be read.
@@ -94,7 +95,7 @@ impl Change<'_> {
     }
 
     /// Appends the change, which is of one page, to a [series](Edit::Series).
-    pub fn add_to_series(&self, series: &mut Vec<u8>) {
+    pub fn add_to_series(&self, series: &mut impl Out) {
         debug_assert_eq!(self.pages(), 1, "a change of one page");
         self.edits(0).for_each(|edit| put_edit(series, edit));
     }
@@ -144,14 +145,35 @@ mod code {
     pub const SHARED_CELL: u8 = 0x80;
 }
 
-fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
+/// Where the bytes of edits go.
+pub trait Out {
+    /// Appends bytes.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Out for Vec<u8> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Panics where there is no room.
+impl<const ROOM: usize> Out for ArrayVec<u8, ROOM> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.try_extend_from_slice(bytes).expect("room for an edit");
+    }
+}
+
+fn put_edit(out: &mut impl Out, edit: &Edit<'_>) {
     match *edit {
         Edit::New(image) => {
-            out.push(code::NEW);
+            out.put(&[code::NEW]);
             put_image(out, image);
         }
         Edit::Image(image) => {
-            out.push(code::IMAGE);
+            out.put(&[code::IMAGE]);
             put_image(out, image);
         }
         Edit::Insert { place, lane, tid, child, cell } => {
@@ -161,74 +183,74 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
                 Cell::Shared(_) => code::SHARED_CELL,
                 Cell::New { .. } => code::NEW_CELL,
             };
-            out.extend([code::INSERT | has_child | has_cell, place.node, place.slot]);
+            out.put(&[code::INSERT | has_child | has_cell, place.node, place.slot]);
             put_number(out, lane);
             put_tid(out, tid);
             if has_child != 0 {
-                out.extend(child.to_le_bytes());
+                out.put(&child.to_le_bytes());
             }
             match cell {
                 Cell::None => {}
-                Cell::Shared(at) => out.extend(at.to_le_bytes()),
+                Cell::Shared(at) => out.put(&at.to_le_bytes()),
                 Cell::New { suffix, payload } => put_parts(out, suffix, payload),
             }
         }
-        Edit::Series(series) => out.extend(series),
-        Edit::SplitNode { node, keep } => out.extend([code::SPLIT_NODE, node, keep]),
-        Edit::Balance { left, keep } => out.extend([code::BALANCE, left, keep]),
+        Edit::Series(series) => out.put(series),
+        Edit::SplitNode { node, keep } => out.put(&[code::SPLIT_NODE, node, keep]),
+        Edit::Balance { left, keep } => out.put(&[code::BALANCE, left, keep]),
         Edit::Reserve { bytes } => {
-            out.push(code::RESERVE);
-            out.extend(bytes.to_le_bytes());
+            out.put(&[code::RESERVE]);
+            out.put(&bytes.to_le_bytes());
         }
         Edit::Repack(counts) => {
-            out.push(code::REPACK);
+            out.put(&[code::REPACK]);
             put_counts(out, counts);
         }
         Edit::Halve { counts, right, high: Fence::Lane(high) } => {
-            out.push(code::HALVE);
+            out.put(&[code::HALVE]);
             put_counts(out, counts);
-            out.extend(right.to_le_bytes());
+            out.put(&right.to_le_bytes());
             put_key(out, high);
         }
         Edit::Halve { counts, right, high: Fence::Bytes { normal, value, tid, prefix } } => {
-            out.push(code::HALVE_BYTES);
+            out.put(&[code::HALVE_BYTES]);
             put_counts(out, counts);
-            out.extend(right.to_le_bytes());
+            out.put(&right.to_le_bytes());
             put_tid(out, tid);
-            out.extend(prefix.to_le_bytes());
+            out.put(&prefix.to_le_bytes());
             put_parts(out, normal, value);
         }
         Edit::Remove { node, mask } => {
-            out.extend([code::REMOVE, node]);
+            out.put(&[code::REMOVE, node]);
             put_number(out, mask);
         }
         Edit::RemoveSet(nodes) => {
-            out.extend([code::REMOVE_SET, nodes.len() as u8]);
+            out.put(&[code::REMOVE_SET, nodes.len() as u8]);
             for &(node, mask) in nodes {
-                out.push(node);
+                out.put(&[node]);
                 put_number(out, mask);
             }
         }
         Edit::Conflict(Horizon { transaction, is_catalog }) => {
-            out.push(code::CONFLICT);
-            out.extend(transaction.to_le_bytes());
-            out.push(is_catalog.into());
+            out.put(&[code::CONFLICT]);
+            out.put(&transaction.to_le_bytes());
+            out.put(&[is_catalog.into()]);
         }
         Edit::SetLeft(block) => {
-            out.push(code::SET_LEFT);
-            out.extend(block.to_le_bytes());
+            out.put(&[code::SET_LEFT]);
+            out.put(&block.to_le_bytes());
         }
         Edit::SetRight(block) => {
-            out.push(code::SET_RIGHT);
-            out.extend(block.to_le_bytes());
+            out.put(&[code::SET_RIGHT]);
+            out.put(&block.to_le_bytes());
         }
         Edit::SetLow(fence) => {
-            out.push(code::SET_LOW);
+            out.put(&[code::SET_LOW]);
             put_key(out, fence);
         }
-        Edit::SetIncomplete(incomplete) => out.extend([code::SET_INCOMPLETE, u8::from(incomplete)]),
+        Edit::SetIncomplete(incomplete) => out.put(&[code::SET_INCOMPLETE, u8::from(incomplete)]),
         Edit::Delete { time } => {
-            out.push(code::DELETE);
+            out.put(&[code::DELETE]);
             put_number(out, time.into());
         }
     }
@@ -236,41 +258,41 @@ fn put_edit(out: &mut Vec<u8>, edit: &Edit<'_>) {
 
 /// The place, the TID, and as many bytes as the lane has.
 #[inline]
-fn put_insertion(out: &mut Vec<u8>, place: Position, lane: u128, tid: Tid) {
+fn put_insertion(out: &mut impl Out, place: Position, lane: u128, tid: Tid) {
     const LANE: usize = 2 + Tid::SIZE;
     let mut part = [0; LANE + 16];
     part[..2].copy_from_slice(&[place.node, place.slot]);
     part[2..LANE].copy_from_slice(&tid.raw().to_le_bytes()[..Tid::SIZE]);
     part[LANE..].copy_from_slice(&lane.to_le_bytes());
-    out.extend_from_slice(&part[..LANE + 16 - lane.leading_zeros() as usize / 8]);
+    out.put(&part[..LANE + 16 - lane.leading_zeros() as usize / 8]);
 }
 
 /// How many entries nodes have, after the number of nodes.
-fn put_counts(out: &mut Vec<u8>, counts: &[u8]) {
-    out.push(counts.len() as u8);
-    out.extend(counts);
+fn put_counts(out: &mut impl Out, counts: &[u8]) {
+    out.put(&[counts.len() as u8]);
+    out.put(counts);
 }
 
 /// Two strings, after their lengths.
-fn put_parts(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {
-    out.extend((first.len() as u16).to_le_bytes());
-    out.extend((second.len() as u16).to_le_bytes());
-    out.extend(first);
-    out.extend(second);
+fn put_parts(out: &mut impl Out, first: &[u8], second: &[u8]) {
+    out.put(&(first.len() as u16).to_le_bytes());
+    out.put(&(second.len() as u16).to_le_bytes());
+    out.put(first);
+    out.put(second);
 }
 
 /// As many bytes as the number has, after their count.
-fn put_number(out: &mut Vec<u8>, number: u128) {
+fn put_number(out: &mut impl Out, number: u128) {
     let length = 16 - number.leading_zeros() as usize / 8;
-    out.push(length as u8);
-    out.extend(&number.to_le_bytes()[..length]);
+    out.put(&[length as u8]);
+    out.put(&number.to_le_bytes()[..length]);
 }
 
-fn put_tid(out: &mut Vec<u8>, tid: Tid) {
-    out.extend(&tid.raw().to_le_bytes()[..Tid::SIZE]);
+fn put_tid(out: &mut impl Out, tid: Tid) {
+    out.put(&tid.raw().to_le_bytes()[..Tid::SIZE]);
 }
 
-fn put_key(out: &mut Vec<u8>, key: Key<u128>) {
+fn put_key(out: &mut impl Out, key: Key<u128>) {
     put_number(out, key.lane);
     put_tid(out, key.tid);
 }
@@ -280,19 +302,19 @@ const WORTHWHILE: usize = 8;
 
 /// The bytes of a page that are not zero, in stretches: where each begins, its length and its bytes. It ends with an
 /// empty one.
-fn put_image(out: &mut Vec<u8>, image: &PageBytes) {
+fn put_image(out: &mut impl Out, image: &PageBytes) {
     let mut at = 0;
     while let Some(start) = next_used(image, at) {
         let mut end = start;
         while let Some(next) = used_in_reach(image, end) {
             end = next + 1;
         }
-        out.extend((start as u16).to_le_bytes());
-        out.extend(((end - start) as u16).to_le_bytes());
-        out.extend(&image[start..end]);
+        out.put(&(start as u16).to_le_bytes());
+        out.put(&((end - start) as u16).to_le_bytes());
+        out.put(&image[start..end]);
         at = end;
     }
-    out.extend([0; 4]);
+    out.put(&[0; 4]);
 }
 
 /// The first byte from `at` on that is not zero.

@@ -96,6 +96,12 @@ impl<'m, L: Radix, H: Host<'m>> Blocks<'m, L, H> {
         Blocks { host, slabs: List::with_room(host, slabs), free: NONE }
     }
 
+    /// Bytes of the slabs.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.slabs.len() * size_of::<Slab<L>>()
+    }
+
     /// A slab that is not one of these.
     pub fn new_slab(&mut self) -> &'m mut Slab<L> {
         Slab::of(self.host)

@@ -482,6 +482,11 @@ impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
         self.total
     }
 
+    #[inline]
+    fn memory(&self) -> usize {
+        self.taken
+    }
+
     fn drain(&mut self, order: Option<BytesOrder<'_>>, mut each: impl FnMut(&Entry<'_, Bytes>)) {
         if !self.runs.is_empty() {
             self.leave(order);

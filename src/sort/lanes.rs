@@ -103,6 +103,11 @@ impl<'m, L: Radix, H: Host<'m>, F: RunFiles> Sorter<L> for LaneSorter<'m, L, H, 
         self.total
     }
 
+    #[inline]
+    fn memory(&self) -> usize {
+        self.entries.memory()
+    }
+
     fn drain(&mut self, (): (), mut each: impl FnMut(&Entry<'_, L>)) {
         if self.runs.is_empty() {
             self.entries.drain(&mut |some| some.iter().for_each(|entry| each(&plain(entry))));

@@ -55,6 +55,12 @@ impl<'m, L: Radix, H: Host<'m>> RadixSort<'m, L, H> {
         self.entries.len()
     }
 
+    /// Bytes of memory that they are in.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.blocks.memory()
+    }
+
     /// The most there can be.
     pub fn most(&self) -> usize {
         self.most

@@ -26,6 +26,9 @@ pub trait Sorter<K: KeySpace>: Sized {
     /// Entries added.
     fn total(&self) -> u64;
 
+    /// Bytes of memory that entries have taken.
+    fn memory(&self) -> usize;
+
     /// Calls `each` with every entry in order, and closes files as [`close`](Sorter::close). No entry may be added
     /// then.
     fn drain(&mut self, order: K::Order<'_>, each: impl FnMut(&Entry<'_, K>));

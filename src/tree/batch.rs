@@ -1,5 +1,7 @@
 //! Insertion of many entries in order, those of a leaf together.
 
+use arrayvec::ArrayVec;
+
 use super::{Arrival, InsertOptions, Seek, Tree};
 use crate::format::{Error, PAGE_SIZE, PageBytes, Result};
 use crate::log::{Change, Edit};
@@ -17,17 +19,17 @@ pub struct Batch<'t, S: Store, K: KeySpace> {
     leaf: Option<Locked<'t, S, Exclusive>>,
     /// The leaf as it is to become, and the edits that make it so.
     page: PageBytes,
-    series: &'t mut Vec<u8>,
+    series: ArrayVec<u8, { MOST_BYTES + PAGE_SIZE }>,
 }
 
-/// Bytes of a series beyond which the next one is begun: what is logged and done at once, with a leaf locked.
+/// Bytes of a series behind which another one is begun: what is logged and done at once, with a leaf locked. An entry adds no
+/// more than a page to that.
 const MOST_BYTES: usize = PAGE_SIZE / 2;
 
 impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
-    /// Begins. The memory is used for edits.
-    pub fn new(tree: Tree<'t, S, K>, options: InsertOptions, series: &'t mut Vec<u8>) -> Self {
-        series.clear();
-        Batch { tree, options, leaf: None, page: [0; PAGE_SIZE], series }
+    /// Begins.
+    pub fn new(tree: Tree<'t, S, K>, options: InsertOptions) -> Self {
+        Batch { tree, options, leaf: None, page: [0; PAGE_SIZE], series: ArrayVec::new() }
     }
 
     /// Inserts an entry that is in one piece.
@@ -65,7 +67,7 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
         if !change.redo(0, &mut self.page) {
             return Err(Error::Corrupt { block, what: "page has no room for what it was said to have" });
         }
-        change.add_to_series(self.series);
+        change.add_to_series(&mut self.series);
         Ok(true)
     }
 
@@ -73,7 +75,7 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
     pub fn finish(&mut self) {
         if let Some(mut leaf) = self.leaf.take() {
             if !self.series.is_empty() {
-                self.tree.commit([Some(leaf.writable())], &Change::new().edit(Edit::Series(self.series)));
+                self.tree.commit([Some(leaf.writable())], &Change::new().edit(Edit::Series(&self.series)));
                 self.series.clear();
             }
             leaf.release();

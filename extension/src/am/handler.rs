@@ -8,6 +8,8 @@ use pgrx::pg_sys::{
 };
 use pgrx::{PgLogLevel, pg_guard};
 
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+use crate::am::batch;
 use crate::am::cost::{Estimate, Overlap};
 use crate::am::{build, cost, insert, scan, vacuum};
 use crate::pg::{errors, ffi, options};
@@ -55,8 +57,8 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     ambuild: Some(build::ambuild),
     ambuildempty: Some(build::ambuildempty),
     aminsert: Some(insert::aminsert),
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    aminsertcleanup: None,
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    aminsertcleanup: Some(batch::aminsertcleanup),
     ambulkdelete: Some(vacuum::ambulkdelete),
     amvacuumcleanup: Some(vacuum::amvacuumcleanup),
     amcanreturn: Some(scan::amcanreturn),

@@ -4,12 +4,16 @@ use fpbtree_engine::tree::InsertOptions;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, IndexInfo, IndexUniqueCheck, Relation};
 
+use crate::am::batch;
 use crate::am::unique::{self, UniqueInsert};
 use crate::pg::options;
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
 use crate::storage::tree::tree;
 use crate::values::keys::{Keyed, with_keys};
+
+/// Whether the server says when a statement has inserted all its rows.
+const MAY_COLLECT: bool = cfg!(not(any(feature = "pg15", feature = "pg16")));
 
 /// The `aminsert` callback. `false` says that uniqueness has to be checked again later, where the server asked for
 /// that.
@@ -23,11 +27,18 @@ pub unsafe extern "C-unwind" fn aminsert(
     heap: Relation,
     check: IndexUniqueCheck::Type,
     unchanged: bool,
-    _info: *mut IndexInfo,
+    info: *mut IndexInfo,
 ) -> bool {
     // SAFETY: called by the server, with an open index of ours and its columns' values.
     unsafe {
         let index = Index::of(rel);
+        let row = (values.cast_const(), nulls.cast_const(), tid);
+        if MAY_COLLECT
+            && check == IndexUniqueCheck::UNIQUE_CHECK_NO
+            && batch::collect((rel, &index, heap), info, row, unchanged)
+        {
+            return false;
+        }
         let store = PgStore::for_insertion(rel, &index, heap);
         let options = InsertOptions { fill: options::fillfactor(rel) as usize, adds_version: unchanged };
         let checks = check != IndexUniqueCheck::UNIQUE_CHECK_NO;
@@ -36,7 +47,7 @@ pub unsafe extern "C-unwind" fn aminsert(
             return with_keys!(index.kind, K => row.insert::<K>(&index, &store, check, options));
         }
         if check != IndexUniqueCheck::UNIQUE_CHECK_EXISTING {
-            with_keys!(index.kind, K => insert::<K>(rel, &index, &store, (values, nulls, tid), options));
+            with_keys!(index.kind, K => insert::<K>(rel, &index, &store, row, options));
         }
         // What is not checked is unique.
         checks

@@ -1,5 +1,6 @@
 //! What the server asks of the access method, a file for each callback.
 
+pub mod batch;
 pub mod build;
 pub mod cost;
 #[cfg(feature = "pg18")]

@@ -3,18 +3,47 @@
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 
-use fpbtree_engine::sort::{Host, RunFiles};
+use fpbtree_engine::page::Bytes;
+use fpbtree_engine::sort::{BytesSorter, Filed, Host, LaneSorter, RunFiles, Sorter};
 use pgrx::PgSqlErrorCode::ERRCODE_IO_ERROR;
 use pgrx::pg_sys::{self, BufFile, FileSet, MemoryContext};
 
 use crate::pg::errors::Text;
 use crate::pg::{errors, ffi, memory};
+use crate::values::keys::Keyed;
+
+/// A key space whose entries can be sorted.
+pub trait Sortable: Keyed + Filed {
+    /// What sorts them.
+    type Sorter: Sorter<Self, Host = SortMemory, Files = Files>;
+}
+
+impl Sortable for u32 {
+    type Sorter = LaneSorter<'static, u32, SortMemory, Files>;
+}
+
+impl Sortable for u64 {
+    type Sorter = LaneSorter<'static, u64, SortMemory, Files>;
+}
+
+impl Sortable for u128 {
+    type Sorter = LaneSorter<'static, u128, SortMemory, Files>;
+}
+
+impl Sortable for Bytes {
+    type Sorter = BytesSorter<'static, SortMemory, Files>;
+}
 
 /// The memory context of a sort.
 #[derive(Clone, Copy)]
 pub struct SortMemory(MemoryContext);
 
 impl SortMemory {
+    /// One that outlives all that is sorted there.
+    pub fn of(context: MemoryContext) -> SortMemory {
+        SortMemory(context)
+    }
+
     /// The current one.
     ///
     /// # Safety

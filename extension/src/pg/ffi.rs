@@ -106,6 +106,9 @@ unsafe extern "C-unwind" {
     pub fn PredicateLockPageCombine(rel: Relation, old: BlockNumber, new: BlockNumber);
     pub fn CheckForSerializableConflictIn(rel: Relation, tid: *mut pg_sys::ItemPointerData, block: BlockNumber);
 
+    // Queries.
+    pub fn standard_ExecutorStart(query: *mut pg_sys::QueryDesc, flags: c_int);
+
     // Interrupts, delays, statistics, old snapshots.
     pub fn ProcessInterrupts();
     #[cfg(not(feature = "pg18"))]

@@ -26,11 +26,15 @@ const DEFAULT_DESCENT_CACHE: i32 = 32 << 10;
 /// Shared memory for the rows of hot keys, in kB: those of a million keys.
 const DEFAULT_HOT_CACHE: i32 = 64 << 10;
 
+/// Memory for collected entries, in kB.
+const DEFAULT_INSERT_BATCH: i32 = 16 << 10;
+
 static PREFETCH: GucSetting<bool> = GucSetting::<bool>::new(true);
 static DESCENT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_DESCENT_CACHE);
 static HOT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_HOT_CACHE);
 static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
 static CUSTOM_SCANS: GucSetting<bool> = GucSetting::<bool>::new(true);
+static INSERT_BATCH: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_INSERT_BATCH);
 static UNIQUE_INDEX: GucSetting<OnUniqueIndex> = GucSetting::<OnUniqueIndex>::new(OnUniqueIndex::Notice);
 
 /// What is said of a new unique index before 18, which breaks `INSERT … ON CONFLICT` on its table.
@@ -121,7 +125,7 @@ pub fn register() {
 }
 
 /// Makes each setting known, as long as the server has memory for it.
-const SETTINGS: [fn(); 6] = [
+const SETTINGS: [fn(); 7] = [
     || {
         GucRegistry::define_bool_guc(
             c"fpbtree.prefetch",
@@ -160,6 +164,18 @@ const SETTINGS: [fn(); 6] = [
             c"Sets the memory in which a session remembers where the leaves of fpbtree indexes are.",
             c"A lookup goes to a leaf that is remembered without passing the pages above it. 0 turns this off.",
             &DESCENT_CACHE_SIZE,
+            0,
+            i32::MAX,
+            GucContext::Userset,
+            GucFlags::UNIT_KB,
+        );
+    },
+    || {
+        GucRegistry::define_int_guc(
+            c"fpbtree.insert_batch",
+            c"Sets the memory in which the entries of a statement's rows are collected, to be inserted together.",
+            c"For all fpbtree indexes of a statement together, on PostgreSQL 17 and later. 0 turns this off.",
+            &INSERT_BATCH,
             0,
             i32::MAX,
             GucContext::Userset,
@@ -239,6 +255,12 @@ pub fn descent_cache_size() -> usize {
 /// Bytes of shared memory for the rows of hot keys, once the server has started.
 pub fn hot_cache_size() -> usize {
     HOT_CACHE_SIZE.get() as usize * 1024
+}
+
+/// Bytes in which entries of a statement's rows may be collected.
+#[inline]
+pub fn insert_batch() -> usize {
+    INSERT_BATCH.get() as usize * 1024
 }
 
 /// Whether the planner may use plan nodes of ours.

@@ -11,6 +11,7 @@ use pgrx::pg_sys::{
 use super::errors::{end_critical_section, start_critical_section};
 use super::ffi;
 pub use super::ffi::FileLocator;
+use super::tid::MOST_OFFSET;
 
 /// The block number that asks for a new page at the end of the file.
 pub const P_NEW: BlockNumber = BlockNumber::MAX;
@@ -76,6 +77,25 @@ pub unsafe fn page(buffer: Buffer) -> *mut u8 {
             (*pg_sys::LocalBufferBlockPointers.add((-buffer - 1) as usize)).cast()
         }
     }
+}
+
+/// The bits of a line pointer that say where in its page the tuple is.
+const LP_OFFSET: u32 = 0x7fff;
+
+/// Where in a page `PageGetItemId` finds a row's line pointer.
+pub fn line_pointer(offset: u16) -> usize {
+    let within = (offset.max(1) as usize - 1).min(MOST_OFFSET as usize);
+    core::mem::offset_of!(pg_sys::PageHeaderData, pd_linp) + within * size_of::<u32>()
+}
+
+/// Where in a page a row's tuple is, by its line pointer.
+///
+/// # Safety
+/// `page` is a page of a table, or was one.
+pub unsafe fn tuple(page: *const u8, offset: u16) -> *const u8 {
+    // SAFETY: a line pointer is within its page.
+    let place = unsafe { page.add(line_pointer(offset)).cast::<u32>().read_volatile() };
+    page.wrapping_add((place & LP_OFFSET) as usize)
 }
 
 /// Asks the hardware for a shared buffer's header and for bytes of the page in it. It need not be pinned.

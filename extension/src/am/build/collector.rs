@@ -3,36 +3,13 @@
 use core::ffi::c_void;
 
 use fpbtree_engine::format::Tid;
-use fpbtree_engine::page::{Bytes, Entry};
-use fpbtree_engine::sort::{BytesSorter, Filed, LaneSorter, Sorter};
+use fpbtree_engine::page::Entry;
+use fpbtree_engine::sort::Sorter;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, IndexInfo, Relation, TableScanDesc};
 
-use crate::am::sort::{Files, SortMemory};
+use crate::am::sort::{Files, SortMemory, Sortable};
 use crate::pg::relation;
-use crate::values::keys::Keyed;
-
-/// A key space whose entries a build can sort.
-pub(super) trait Sortable: Keyed + Filed {
-    /// What sorts them.
-    type Sorter: Sorter<Self, Host = SortMemory, Files = Files>;
-}
-
-impl Sortable for u32 {
-    type Sorter = LaneSorter<'static, u32, SortMemory, Files>;
-}
-
-impl Sortable for u64 {
-    type Sorter = LaneSorter<'static, u64, SortMemory, Files>;
-}
-
-impl Sortable for u128 {
-    type Sorter = LaneSorter<'static, u128, SortMemory, Files>;
-}
-
-impl Sortable for Bytes {
-    type Sorter = BytesSorter<'static, SortMemory, Files>;
-}
 
 /// What is built, and of what.
 #[derive(Clone, Copy)]

@@ -11,14 +11,14 @@ use pgrx::{PgLogLevel, pg_guard};
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 use self::bulk::Bulk as WholeFile;
-use self::collector::{BuildTarget, Collector, Scanned, Sortable};
+use self::collector::{BuildTarget, Collector, Scanned};
 use self::new_index::{meta, new_index, new_loader};
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 use self::pages::Buffered as WholeFile;
 use self::pages::NewFile;
 use self::progress::{PHASE_SCAN, REPORTED, report_loaded, report_phase, report_scanned};
 use self::team::Team;
-use crate::am::sort::Files;
+use crate::am::sort::{Files, Sortable};
 use crate::am::unique::{Watch, refuse_build};
 use crate::pg::errors::Name;
 use crate::pg::options::OnUniqueIndex;

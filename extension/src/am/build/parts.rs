@@ -11,13 +11,13 @@ use fpbtree_engine::sort::{Filed, RunFiles, Sorter};
 use fpbtree_engine::tree::load::{LeafWriter, Pages, PartPages};
 use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, Relation};
 
-use super::collector::{BuildTarget, Collector, Sortable};
+use super::collector::{BuildTarget, Collector};
 use super::new_index::{meta, new_loader};
 use super::pages::{AT_ONCE, Buffered, Piece, log, put_page, take_blocks};
 use super::progress::{REPORTED, report_loaded};
 use super::team::Team;
 use super::workplace::Workplace;
-use crate::am::sort::{Files, TempFile};
+use crate::am::sort::{Files, Sortable, TempFile};
 use crate::am::unique::{Watch, refuse_build};
 use crate::pg::memory::{self, allocate, zeroed_values};
 use crate::pg::{errors, ffi, options, relation};

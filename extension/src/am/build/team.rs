@@ -8,8 +8,9 @@ use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
 use pgrx::pg_sys::{self, BufferUsage, IndexInfo, ParallelContext, Relation, Snapshot, WalUsage};
 
-use super::collector::{BuildTarget, Collector, Scanned, Sortable};
+use super::collector::{BuildTarget, Collector, Scanned};
 use super::workplace::{LOADING, OVER, Part, Share, SharedBuild, Workplace};
+use crate::am::sort::Sortable;
 use crate::pg::errors::Name;
 use crate::pg::{errors, ffi};
 use crate::storage::index::Index;

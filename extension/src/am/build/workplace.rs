@@ -9,10 +9,10 @@ use fpbtree_engine::format::Block;
 use fpbtree_engine::sort::Sorter;
 use pgrx::pg_sys::{self, BufferUsage, ConditionVariable, Oid, ParallelTableScanDesc, SharedFileSet, WalUsage};
 
-use super::collector::{BuildTarget, Collector, Scanned, Sortable};
+use super::collector::{BuildTarget, Collector, Scanned};
 use super::pages::Piece;
 use super::progress::{PHASE_SORT, report_phase};
-use crate::am::sort::Files;
+use crate::am::sort::{Files, Sortable};
 use crate::pg::ffi;
 use crate::storage::index::Index;
 

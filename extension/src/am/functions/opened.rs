@@ -8,7 +8,7 @@ use pgrx::PgSqlErrorCode::{
 };
 use pgrx::pg_sys::{self, IndexInfo, LOCKMODE, Oid, Relation};
 
-use crate::am::build;
+use crate::am::{batch, build};
 use crate::pg::errors::Name;
 use crate::pg::{errors, ffi};
 
@@ -46,6 +46,7 @@ impl OpenedIndex {
             }
             check_privilege(&privilege, rel);
             check_usable(rel);
+            batch::insert_what_is_seen(rel, core::ptr::null_mut());
             OpenedIndex { heap: table, index: rel, lock, caller: Caller::become_owner(table) }
         }
     }

@@ -3,13 +3,12 @@
 
 use fpbtree_engine::format::Block;
 use fpbtree_engine::simd;
-use pgrx::pg_sys::{self, Buffer, IndexScanDescData};
+use pgrx::pg_sys::{Buffer, IndexScanDescData};
 
 use super::conditions::Searched;
 use super::state::{PAGE_AHEAD, ScanState};
 use crate::pg::relation;
 use crate::pg::relation::INVALID_BUFFER;
-use crate::pg::tid::MOST_OFFSET;
 use crate::storage::prefetch;
 
 /// How many matches ahead a tuple is fetched, when the line pointer has had the time to arrive.
@@ -101,7 +100,7 @@ impl<K: Searched> ScanState<K> {
 /// Fetches a page's header, the buffer's own, and a line pointer.
 fn fetch_page(buffer: Buffer, offset: u16) {
     if buffer > INVALID_BUFFER {
-        relation::prefetch_page(buffer, [0, line_pointer(offset)]);
+        relation::prefetch_page(buffer, [0, relation::line_pointer(offset)]);
     }
 }
 
@@ -110,18 +109,7 @@ fn fetch_tuple(buffer: Buffer, offset: u16) {
     if buffer > INVALID_BUFFER {
         // SAFETY: shared buffers are memory always; what is read may be another page's by now, and is only a hint.
         unsafe {
-            let page = relation::page(buffer);
-            let place = page.add(line_pointer(offset)).cast::<u32>().read_volatile() & LP_OFFSET;
-            simd::prefetch(page.wrapping_add(place as usize));
+            simd::prefetch(relation::tuple(relation::page(buffer), offset));
         }
     }
-}
-
-/// The bits of a line pointer that say where in its page the tuple is.
-const LP_OFFSET: u32 = 0x7fff;
-
-/// Where in a page `PageGetItemId` finds a row's line pointer.
-fn line_pointer(offset: u16) -> usize {
-    let within = (offset.max(1) as usize - 1).min(MOST_OFFSET as usize);
-    core::mem::offset_of!(pg_sys::PageHeaderData, pd_linp) + within * size_of::<u32>()
 }

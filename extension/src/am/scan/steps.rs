@@ -10,6 +10,7 @@ use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexScanDescData, SnapshotTy
 use super::conditions::Searched;
 use super::parallel::{SharedScan, Turn};
 use super::state::ScanState;
+use crate::am::batch;
 use crate::pg::tid::heap_tid;
 use crate::pg::{ffi, relation};
 use crate::storage::buffers::PgStore;
@@ -141,6 +142,7 @@ impl<K: Searched> ScanState<K> {
             if scan.parallel_scan.is_null() {
                 count_scan(scan);
             }
+            batch::insert_what_is_seen(scan.indexRelation, scan.xs_snapshot);
             self.store.set_snapshot(scan.xs_snapshot);
             K::want_keys(&mut self.conditions, scan.xs_want_itup || self.wants_keys);
             self.cursor.restart(direction);
@@ -155,6 +157,7 @@ impl<K: Searched> ScanState<K> {
         // SAFETY: the scan's relations are open, and nothing of them is locked; pins are this scan's own.
         unsafe {
             self.leave_page();
+            batch::insert_what_is_seen(scan.indexRelation, scan.xs_snapshot);
             let misses = prefetch::misses();
             let read = match SharedScan::of(scan) {
                 Some(shared) => self.read_on_with(shared, scan),
