@@ -67,6 +67,18 @@ SELECT counted('kinds WHERE k = 5') AS five, counted('kinds WHERE t = ''merged''
 VACUUM kinds;
 SELECT * FROM flaws('kinds');
 
+-- Rows in every order.
+CREATE TABLE orders (name text, expression text);
+INSERT INTO orders VALUES ('ascending', 'i'), ('descending', '-i'), ('random', 'hashint4(i)'), ('alike', '7'), ('few', 'i % 3'), ('nulls', 'NULL'),
+  ('outside_in', 'CASE WHEN i % 2 = 0 THEN i ELSE 200000 - i END'), ('halves', 'i % 2 * 1000000 + i');
+SELECT format('CREATE TABLE %1$s (id int, v int); CREATE INDEX ON %1$s USING fpbtree (v); CREATE INDEX ON %1$s USING fpbtree ((v::text))', name) FROM orders \gexec
+SELECT format('INSERT INTO %s SELECT i, %s FROM generate_series(1, 20000) i', name, expression) FROM orders \gexec
+SELECT format('DELETE FROM %s WHERE id %% 4 < 2', name) FROM orders \gexec
+SELECT 'VACUUM ' || string_agg(name, ', ') FROM orders \gexec
+SELECT format('INSERT INTO %s SELECT i, %s FROM generate_series(15001, 25000) i', name, expression) FROM orders \gexec
+SELECT name, f.* FROM orders, flaws(name::regclass) f;
+SELECT name, counted(name || ' WHERE v >= 7') FROM orders ORDER BY name COLLATE "C";
+
 -- Whoever looks during the statement: a function, triggers before and after, with and without subtransactions.
 CREATE TABLE seen (k int, n bigint, by text);
 CREATE TABLE t (k int, v int);

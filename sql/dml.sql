@@ -20,6 +20,8 @@ INSERT INTO orders VALUES ('ascending', 'i'), ('descending', '-i'), ('random', '
   ('outside in', 'CASE WHEN i % 2 = 0 THEN i ELSE 200000 - i END'), ('few', 'i % 3'), ('null', 'NULL'),
   ('two halves', 'i % 2 * 1000000 + i');
 \set ECHO none
+-- One by one, in just this order.
+SET fpbtree.insert_batch = 0;
 SELECT format('CREATE TABLE o_%1$s (id int, v int) WITH (autovacuum_enabled = off, vacuum_truncate = off); CREATE INDEX o_%1$s_idx ON o_%1$s USING fpbtree (v);
                INSERT INTO o_%1$s SELECT i, %2$s FROM generate_series(1, CASE WHEN ''%1$s'' = ''alike'' THEN 100000 WHEN ''%1$s'' IN (''few'', ''null'') THEN 60000 ELSE 30000 END) i',
               replace(name, ' ', '_'), expression) FROM orders \gexec
@@ -47,6 +49,7 @@ SELECT name, entries, dead_entries, deleted_pages > 0 AS has_deleted
   FROM orders, fpbtree_stats(format('o_%s_idx', replace(name, ' ', '_'))::regclass) ORDER BY name COLLATE "C";
 \set ECHO none
 SELECT format('INSERT INTO o_%1$s SELECT i, %2$s FROM generate_series(3001, 15000) i', replace(name, ' ', '_'), expression) FROM orders \gexec
+RESET fpbtree.insert_batch;
 \set ECHO all
 SELECT count(check_table('refilled ' || name, 'o_' || replace(name, ' ', '_'))) FROM orders;
 SELECT name, pg_relation_size(format('o_%s_idx', replace(name, ' ', '_'))) <= bytes AS grew_not FROM orders JOIN size USING (name) ORDER BY name COLLATE "C";
