@@ -22,8 +22,13 @@ pub enum Edit<'a> {
         /// What the entry has outside its node.
         cell: Cell<'a>,
     },
-    /// Insertions of a batch, one after the other, with what makes room for them in their nodes: as they are in a log.
-    Series(&'a [u8]),
+    /// Insertions of a batch, one after the other, with what makes room for them in their nodes.
+    Series {
+        /// The edits, as they are in a log.
+        edits: &'a [u8],
+        /// What they make of the page, if that is known.
+        page: Option<&'a PageBytes>,
+    },
     /// An in-page node is split in two.
     SplitNode {
         /// The node.

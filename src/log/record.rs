@@ -65,7 +65,7 @@ impl Change<'_> {
         }
         let has = |is: fn(&Edit<'_>) -> bool| edits().any(is);
         match () {
-            () if has(|edit| matches!(edit, Edit::Series(_))) => RecordKind::Batch,
+            () if has(|edit| matches!(edit, Edit::Series { .. })) => RecordKind::Batch,
             () if has(|edit| matches!(edit, Edit::Conflict(_))) => RecordKind::Delete,
             () if has(|edit| matches!(edit, Edit::Delete { .. })) => RecordKind::Unlink,
             () if has(|edit| matches!(edit, Edit::RemoveSet(_))) => RecordKind::Vacuum,
@@ -195,7 +195,7 @@ fn put_edit(out: &mut impl Out, edit: &Edit<'_>) {
                 Cell::New { suffix, payload } => put_parts(out, suffix, payload),
             }
         }
-        Edit::Series(series) => out.put(series),
+        Edit::Series { edits, .. } => out.put(edits),
         Edit::SplitNode { node, keep } => out.put(&[code::SPLIT_NODE, node, keep]),
         Edit::Balance { left, keep } => out.put(&[code::BALANCE, left, keep]),
         Edit::Reserve { bytes } => {
@@ -377,7 +377,7 @@ impl OwnedEdit {
         match self {
             OwnedEdit::New(image) => Edit::New(image),
             OwnedEdit::Image(image) => Edit::Image(image),
-            OwnedEdit::Series(series) => Edit::Series(series),
+            OwnedEdit::Series(edits) => Edit::Series { edits, page: None },
             OwnedEdit::RemoveSet(nodes) => Edit::RemoveSet(nodes),
             OwnedEdit::Repack(counts) => Edit::Repack(counts),
             OwnedEdit::Halve(counts, right, high) => Edit::Halve { counts, right: *right, high: Fence::Lane(*high) },
@@ -462,9 +462,9 @@ impl fmt::Display for BlockEdits {
         for (number, edit) in self.edits().enumerate() {
             f.write_str(if number == 0 { "" } else { ", " })?;
             match edit {
-                Edit::Series(bytes) => {
+                Edit::Series { edits, .. } => {
                     let inserts = |edit: &Option<Edit<'_>>| matches!(edit, Some(Edit::Insert { .. }));
-                    write!(f, "insert {} entries of a batch", series(bytes).filter(inserts).count())
+                    write!(f, "insert {} entries of a batch", series(edits).filter(inserts).count())
                 }
                 Edit::New(_) => f.write_str("new page"),
                 Edit::Image(_) => f.write_str("page rewritten"),

@@ -58,18 +58,19 @@ fn redo<'a>(edits: impl IntoIterator<Item = Edit<'a>>, bytes: &mut PageBytes) ->
 
 /// Makes an edit of a page. Whether the page was one that it fits.
 fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) -> bool {
-    if let Edit::New(image) | Edit::Image(image) = *edit {
-        PageMut::replace(bytes, image, ranges);
-        return true;
+    match *edit {
+        Edit::New(image) | Edit::Image(image) => PageMut::replace(bytes, image, ranges),
+        Edit::Series { page: Some(made), .. } => PageMut::become_edited(bytes, made, ranges),
+        _ => return PageMut::open(bytes, ranges).is_some_and(|mut page| make(edit, &mut page)),
     }
-    PageMut::open(bytes, ranges).is_some_and(|mut page| make(edit, &mut page))
+    true
 }
 
 /// Makes an edit of a page that stays what it is.
 fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) -> bool {
     match *edit {
         Edit::Insert { place, lane, tid, child, cell } => return page.insert(place, lane, tid, child, cell),
-        Edit::Series(edits) => return series(edits).all(|edit| edit.is_some_and(|edit| make(&edit, page))),
+        Edit::Series { edits, .. } => return series(edits).all(|edit| edit.is_some_and(|edit| make(&edit, page))),
         Edit::SplitNode { node, keep } => return page.split_node(node, keep),
         Edit::Balance { left, keep } => return page.balance(left, keep),
         Edit::Reserve { bytes } => return page.reserve(bytes),

@@ -75,7 +75,8 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
     pub fn finish(&mut self) {
         if let Some(mut leaf) = self.leaf.take() {
             if !self.series.is_empty() {
-                self.tree.commit([Some(leaf.writable())], &Change::new().edit(Edit::Series(&self.series)));
+                let edit = Edit::Series { edits: &self.series, page: Some(&self.page) };
+                self.tree.commit([Some(leaf.writable())], &Change::new().edit(edit));
                 self.series.clear();
             }
             leaf.release();
