@@ -383,6 +383,7 @@ DROP SCHEMA moved, twin, origin, "Parts of" CASCADE;
 DROP TABLE plain, statement, run, identified, p, tree_before, referring, target, long;
 DROP VIEW a_view;
 DROP FUNCTION run, state, differences, answers, is_17, identity, tree, modern, damage, indexes;
+DROP OPERATOR FAMILY citext_ops USING fpbtree CASCADE;
 DROP EXTENSION citext CASCADE;
 DROP TABLESPACE regress_fpbtree_place;
 REVOKE CREATE ON SCHEMA public FROM regress_fpbtree_owner;
