@@ -307,3 +307,402 @@ AS 'MODULE_PATHNAME', 'fpbtree_stat_hot_reset_wrapper';
 COMMENT ON FUNCTION fpbtree_stat_hot_reset(pg_catalog.regclass) IS
     'lets fpbtree_stat_hot count an fpbtree index from zero again, for those who may SELECT from its table';
 
+
+/*
+ * Moving an index: one of the other method is built beside it under a temporary name, then the two exchange names. So the
+ * temporary name always belongs to what can be dropped, whatever has failed: at first the new index, then the old one.
+ *
+ * A partitioned index moves with its partitions, as a tree; any other index is a tree of one.
+ */
+CREATE FUNCTION fpbtree_migration_tree(index pg_catalog.oid)
+RETURNS TABLE (
+    member pg_catalog.oid,
+    parent pg_catalog.oid,
+    level pg_catalog.int4,
+    leaf pg_catalog.bool,
+    relation pg_catalog.text,
+    schema pg_catalog.text,
+    name pg_catalog.name,
+    temporary pg_catalog.name
+)
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $tree$
+    SELECT c.oid, p.parentrelid, coalesce(p.level, 0), c.relkind = 'i', format('%s.%I', s.schema, t.relname), s.schema,
+        c.relname, 'fpbtree_migration_' || md5(c.relname)
+    FROM (SELECT index UNION SELECT relid FROM pg_partition_tree(index)) AS members (oid)
+        JOIN pg_class c ON c.oid = members.oid
+        JOIN pg_index i ON i.indexrelid = c.oid
+        JOIN pg_class t ON t.oid = i.indrelid
+        LEFT JOIN pg_partition_tree(index) p ON p.relid = c.oid
+        CROSS JOIN LATERAL (
+            SELECT CASE c.relpersistence WHEN 't' THEN 'pg_temp' ELSE quote_ident(n.nspname) END
+            FROM pg_namespace n
+            WHERE n.oid = c.relnamespace
+        ) AS s (schema)
+$tree$;
+
+COMMENT ON FUNCTION fpbtree_migration_tree(pg_catalog.oid) IS
+    'an index and its partitions, each with its temporary name; see fpbtree_migration()';
+
+CREATE FUNCTION fpbtree_migration_create(index pg_catalog.oid, method pg_catalog.name, name pg_catalog.name)
+RETURNS pg_catalog.text
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $create$
+DECLARE
+    known record;
+    head text;
+    tail text;
+    columns text;
+    parameters text;
+BEGIN
+    SELECT m.leaf, m.name, a.amname AS method, pg_get_indexdef(m.member) AS definition,
+        CASE WHEN i.indisunique THEN 'UNIQUE ' END AS uniquely,
+        CASE WHEN m.leaf THEN '' ELSE 'ONLY ' END || m.relation AS relation,
+        ' WHERE ' || pg_get_expr(i.indpred, i.indrelid) AS predicate,
+        /* Even if it is the database's, because of default_tablespace; but that is refused for a partitioned index. */
+        (SELECT ' TABLESPACE ' || quote_ident(t.spcname)
+         FROM pg_tablespace t
+             JOIN pg_database d ON d.datname = current_database()
+         WHERE t.oid = CASE WHEN m.leaf AND c.reltablespace = 0 THEN d.dattablespace ELSE c.reltablespace END) AS place
+    INTO STRICT known
+    FROM @extschema@.fpbtree_migration_tree(index) m
+        JOIN pg_index i ON i.indexrelid = m.member
+        JOIN pg_class c ON c.oid = m.member
+        JOIN pg_am a ON a.oid = c.relam
+    WHERE m.member = index;
+
+    /* As pg_get_indexdef() writes them, and what of them the other method has. */
+    SELECT ' WITH (' || string_agg(o.parameter, ', ') || ')',
+        ' WITH (' || string_agg(o.parameter, ', ') FILTER (WHERE method = 'fpbtree' OR o.common) || ')'
+    INTO tail, parameters
+    FROM pg_class c
+        CROSS JOIN LATERAL (
+            SELECT option_name IN ('fillfactor', 'deduplicate_items'),
+                format(CASE option_value WHEN quote_ident(option_value) THEN '%I=%s' ELSE '%I=%L' END,
+                    option_name, option_value)
+            FROM pg_options_to_table(c.reloptions)
+        ) AS o (common, parameter)
+    WHERE c.oid = index;
+
+    /* Cut by its two ends, which are known to the letter: names and expressions may contain anything. */
+    head := format('CREATE %sINDEX %I ON %s USING %I ', known.uniquely, known.name, known.relation, known.method);
+    tail := concat(tail, known.predicate);
+    columns := substr(known.definition, length(head) + 1, length(known.definition) - length(head) - length(tail));
+    IF known.definition <> head || columns || tail THEN
+        RAISE internal_error USING MESSAGE = format('unexpected definition of an index: %s', known.definition);
+    END IF;
+    RETURN format('CREATE %sINDEX %s%I ON %s USING %I ',
+            known.uniquely, CASE WHEN known.leaf THEN 'CONCURRENTLY ' END, name, known.relation, method)
+        || concat(columns, parameters, known.place, known.predicate);
+END
+$create$;
+
+COMMENT ON FUNCTION fpbtree_migration_create(pg_catalog.oid, pg_catalog.name, pg_catalog.name) IS
+    'the statement that creates the like of an index with a method, under a name; see fpbtree_migration()';
+
+CREATE FUNCTION fpbtree_migration_refuse(index pg_catalog.oid, method pg_catalog.name)
+RETURNS pg_catalog.void
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $refuse$
+DECLARE
+    why record;
+BEGIN
+    SELECT r.* INTO why
+    FROM @extschema@.fpbtree_migration_tree(index) m
+        JOIN pg_class c ON c.oid = m.member
+        JOIN pg_index i ON i.indexrelid = m.member
+        LEFT JOIN LATERAL (
+            SELECT quote_ident(o.conname) AS name, o.conrelid::regclass AS relation, o.contype
+            FROM pg_constraint o
+            WHERE o.conindid = m.member
+            ORDER BY o.contype = 'f', o.conname
+            LIMIT 1
+        ) o ON true
+        LEFT JOIN LATERAL (
+            SELECT format('%I.%I', n.nspname, s.opcname) AS name
+            FROM unnest(i.indclass) AS used (class)
+                JOIN pg_opclass s ON s.oid = used.class
+                JOIN pg_namespace n ON n.oid = s.opcnamespace
+            WHERE NOT EXISTS (
+                SELECT FROM pg_opclass l
+                    JOIN pg_am a ON a.oid = l.opcmethod
+                WHERE (a.amname, l.opcname, l.opcnamespace) = (method, s.opcname, s.opcnamespace))
+            LIMIT 1
+        ) missing ON true
+        CROSS JOIN LATERAL (VALUES
+            (1, NOT (i.indisvalid AND i.indisready AND i.indislive), 'object_not_in_prerequisite_state',
+                format('index %s is invalid', m.member::regclass),
+                'Drop it, or REINDEX it first.'),
+            (2, c.relispartition AND m.level = 0, 'dependent_objects_still_exist',
+                format('index %s is a partition of another one', m.member::regclass),
+                format('Move %s, which takes its partitions along.', pg_partition_root(m.member))),
+            (3, o.contype = 'f', 'dependent_objects_still_exist',
+                format('foreign key %s of table %s depends on index %s', o.name, o.relation, m.member::regclass),
+                'Drop the foreign key first and add it again afterwards: before PostgreSQL 18 it needs a btree index.'),
+            (4, o.contype = 'x', 'dependent_objects_still_exist',
+                format('index %s belongs to constraint %s', m.member::regclass, o.name),
+                format('Drop the constraint, and add it again with EXCLUDE USING %I.', method)),
+            (5, o.contype IN ('p', 'u'), 'dependent_objects_still_exist',
+                format('index %s belongs to constraint %s', m.member::regclass, o.name),
+                'PostgreSQL ties such constraints to btree. Drop it first if a unique index will do.'),
+            (6, missing.name IS NOT NULL, 'undefined_object',
+                format('operator class %s does not exist for access method "%s"', missing.name, method),
+                CASE method
+                    WHEN 'fpbtree' THEN format('A superuser can call fpbtree_adopt(%L).', missing.name)
+                    ELSE 'CREATE OPERATOR CLASS makes one.'
+                END),
+            (7, method = 'fpbtree' AND i.indisunique AND NOT m.leaf
+                    AND current_setting('server_version_num')::int < 180000, 'feature_not_supported',
+                format('index %s is unique and partitioned', m.member::regclass),
+                'Before PostgreSQL 18 only btree has such indexes: create one on each partition instead.'),
+            (8, method = 'fpbtree' AND i.indisreplident
+                    AND current_setting('server_version_num')::int BETWEEN 170000 AND 179999, 'feature_not_supported',
+                format('index %s is the replica identity of table %s', m.member::regclass, m.relation),
+                'On PostgreSQL 17 a subscriber finds rows by such an index only if it is of btree.'),
+            (9, NOT m.leaf AND EXISTS (
+                    SELECT FROM pg_partition_tree(i.indrelid) p
+                        JOIN pg_class f ON f.oid = p.relid
+                    WHERE f.relkind = 'f'), 'feature_not_supported',
+                format('table %s has foreign tables among its partitions', m.relation),
+                'Drop the index, and create it with the other method.'),
+            (10, EXISTS (
+                    SELECT FROM pg_class t
+                        LEFT JOIN pg_index x ON x.indexrelid = t.oid
+                    WHERE (t.relname, t.relnamespace) = (m.temporary, c.relnamespace)
+                        AND x.indrelid IS DISTINCT FROM i.indrelid), 'duplicate_table',
+                format('relation "%s" already exists', m.temporary),
+                format('Rename it: the name is needed while index %s is moved.', m.member::regclass))
+        ) AS r (rank, applies, code, message, hint)
+    WHERE r.applies
+    ORDER BY m.level, m.name, r.rank
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = why.code, MESSAGE = why.message, HINT = why.hint;
+    END IF;
+END
+$refuse$;
+
+COMMENT ON FUNCTION fpbtree_migration_refuse(pg_catalog.oid, pg_catalog.name) IS
+    'raises what keeps an index from being moved; see fpbtree_migration()';
+
+CREATE FUNCTION fpbtree_migration_finish(old pg_catalog.regclass, new pg_catalog.regclass, method pg_catalog.name)
+RETURNS pg_catalog.void
+LANGUAGE plpgsql STRICT
+SET search_path = pg_catalog, pg_temp
+AS $finish$
+DECLARE
+    mark text;
+BEGIN
+    /* It may have taken hours to build: what has become of the two meanwhile? */
+    IF NOT EXISTS (
+        SELECT FROM pg_index i
+            JOIN pg_class n ON n.oid = i.indexrelid
+            JOIN pg_am a ON a.oid = n.relam
+            JOIN pg_class o ON o.oid = old
+        WHERE n.oid = new AND i.indisvalid AND a.amname = method AND o.relam <> n.relam
+            AND (n.relkind = 'I' OR method = 'btree' OR obj_description(new, 'pg_class') = 'sound')
+            AND @extschema@.fpbtree_migration_create(new, method, n.relname)
+                = @extschema@.fpbtree_migration_create(old, method, n.relname))
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('index %s has not been moved', new),
+            DETAIL = 'What was built is invalid, was not found sound, or is not like the index any more.',
+            HINT = 'An earlier message may tell why. The index is as before: call fpbtree_migration() again.';
+    END IF;
+
+    FOR mark IN
+        SELECT format('COMMENT ON INDEX %s IS %L', new, obj_description(old, 'pg_class'))
+        UNION ALL
+        SELECT format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s', new, a.attnum, a.attstattarget)
+        FROM pg_attribute a
+        WHERE a.attrelid = old AND a.attstattarget >= 0
+        UNION ALL
+        SELECT format('ALTER INDEX %s DEPENDS ON EXTENSION %I', new, e.extname)
+        FROM pg_depend d
+            JOIN pg_extension e ON e.oid = d.refobjid
+        WHERE (d.classid, d.objid, d.refclassid, d.deptype)
+            = ('pg_class'::regclass, old, 'pg_extension'::regclass, 'x')
+        UNION ALL
+        SELECT format('ALTER TABLE %s %s %I', i.indrelid::regclass, m.mark, n.relname)
+        FROM pg_index i
+            JOIN pg_class n ON n.oid = new
+            CROSS JOIN LATERAL (VALUES
+                (i.indisclustered, 'CLUSTER ON'),
+                (i.indisreplident, 'REPLICA IDENTITY USING INDEX')
+            ) AS m (applies, mark)
+        WHERE i.indexrelid = old AND m.applies
+    LOOP
+        EXECUTE mark;
+    END LOOP;
+END
+$finish$;
+
+COMMENT ON FUNCTION fpbtree_migration_finish(pg_catalog.regclass, pg_catalog.regclass, pg_catalog.name) IS
+    'gives an index the comment and the marks of the one that it is like, or raises; see fpbtree_migration()';
+
+CREATE FUNCTION fpbtree_migration_block(statements pg_catalog.text)
+RETURNS pg_catalog.text
+LANGUAGE sql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $block$
+    /* Who waits for a lock has others wait behind. Quoted as a whole, because names may contain any tag. */
+    SELECT format('DO %L', format($do$
+BEGIN
+    IF pg_catalog.current_setting('lock_timeout') = '0' THEN
+        SET LOCAL lock_timeout = '3s';
+    END IF;
+    %s
+END
+$do$, statements))
+$block$;
+
+COMMENT ON FUNCTION fpbtree_migration_block(pg_catalog.text) IS
+    'statements as one transaction that does not wait long for locks; see fpbtree_migration()';
+
+CREATE FUNCTION fpbtree_migration_drop(index pg_catalog.oid, present pg_catalog.bool)
+RETURNS SETOF pg_catalog.text
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $drop$
+    /* A partitioned index cannot be dropped concurrently, and takes its partitions along. */
+    SELECT CASE
+            WHEN m.leaf THEN format('DROP INDEX CONCURRENTLY IF EXISTS %s.%I', m.schema, m.temporary)
+            ELSE @extschema@.fpbtree_migration_block(format('DROP INDEX IF EXISTS %s.%I;', m.schema, m.temporary))
+        END
+    FROM @extschema@.fpbtree_migration_tree(index) m
+        JOIN pg_index i ON i.indexrelid = m.member
+    WHERE (m.leaf OR m.level = 0)
+        AND (NOT present
+            OR EXISTS (
+                SELECT FROM pg_index x
+                    JOIN pg_class t ON t.oid = x.indexrelid
+                WHERE (t.relname, x.indrelid) = (m.temporary, i.indrelid)))
+    ORDER BY m.level, m.schema, m.name
+$drop$;
+
+COMMENT ON FUNCTION fpbtree_migration_drop(pg_catalog.oid, pg_catalog.bool) IS
+    'statements that drop what has an index''s temporary names, all or what is present; see fpbtree_migration()';
+
+CREATE FUNCTION fpbtree_migration_swap(index pg_catalog.oid, method pg_catalog.name)
+RETURNS pg_catalog.text
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $swap$
+    SELECT @extschema@.fpbtree_migration_block(
+        string_agg(s.statement || ';', E'\n    ' ORDER BY s.step, m.level, m.schema, m.name))
+    FROM @extschema@.fpbtree_migration_tree(index) m
+        LEFT JOIN @extschema@.fpbtree_migration_tree(index) p ON p.member = m.parent
+        CROSS JOIN LATERAL (VALUES
+            (1, CASE WHEN NOT m.leaf AND m.level = 0 THEN 'SET LOCAL default_tablespace = ''''' END),
+            (2, CASE WHEN NOT m.leaf THEN @extschema@.fpbtree_migration_create(m.member, method, m.temporary) END),
+            (3, CASE WHEN m.level > 0 THEN
+                format('ALTER INDEX %s.%I ATTACH PARTITION %s.%I', p.schema, p.temporary, m.schema, m.temporary) END),
+            (4, concat_ws(E';\n    ',
+                format('ALTER INDEX %s.%I RENAME TO %s_', m.schema, m.name, m.temporary),
+                format('ALTER INDEX %s.%I RENAME TO %I', m.schema, m.temporary, m.name),
+                format('ALTER INDEX %s.%s_ RENAME TO %I', m.schema, m.temporary, m.temporary))),
+            (5, format('PERFORM @extschema@.fpbtree_migration_finish(%L, %L, %L)',
+                format('%s.%I', m.schema, m.temporary), format('%s.%I', m.schema, m.name), method))
+        ) AS s (step, statement)
+$swap$;
+
+COMMENT ON FUNCTION fpbtree_migration_swap(pg_catalog.oid, pg_catalog.name) IS
+    'the transaction in which an index exchanges names with its like of a method; see fpbtree_migration()';
+
+CREATE FUNCTION fpbtree_migration(index pg_catalog.regclass, method pg_catalog.name DEFAULT 'fpbtree')
+RETURNS SETOF pg_catalog.text
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $migration$
+DECLARE
+    relation record;
+BEGIN
+    SELECT c.relkind IN ('i', 'I') AS is_index, a.amname AS method, i.indexprs IS NOT NULL AS expressions,
+        pg_is_other_temp_schema(c.relnamespace) AS of_others,
+        c.oid < 16384 OR c.relnamespace = 'pg_toast'::regnamespace AS of_system
+    INTO relation
+    FROM pg_class c
+        LEFT JOIN pg_am a ON a.oid = c.relam
+        LEFT JOIN pg_index i ON i.indexrelid = c.oid
+    WHERE c.oid = index;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING
+            MESSAGE = format('relation with OID %s does not exist', index::oid),
+            HINT = 'It may have been dropped just now.';
+    ELSIF method NOT IN ('btree', 'fpbtree') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('cannot move an index to access method "%s"', method),
+            HINT = 'The methods are "btree" and "fpbtree".';
+    ELSIF NOT relation.is_index THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s is not an index', index),
+            HINT = '\d shows the indexes of a table in psql.';
+    ELSIF relation.method NOT IN ('btree', 'fpbtree') THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('index %s is of access method "%s"', index, relation.method),
+            HINT = 'Only those of "btree" and "fpbtree" can be moved.';
+    ELSIF relation.of_others THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'cannot move temporary indexes of other sessions',
+            HINT = 'The session that has made it can.';
+    ELSIF relation.of_system THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('index %s is of a system catalog or a TOAST table', index),
+            HINT = 'PostgreSQL ties these indexes to btree.';
+    ELSIF EXISTS (
+        SELECT FROM @extschema@.fpbtree_migration_tree(index) m
+            JOIN pg_class c ON c.oid = m.member
+        WHERE NOT pg_has_role(c.relowner, 'USAGE'))
+    THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of index %s', index),
+            HINT = 'The owner of its table is, and of a partitioned one that of all partitions; so are superusers.';
+    END IF;
+
+    RETURN QUERY SELECT d.* FROM @extschema@.fpbtree_migration_drop(index, true) d;
+    IF relation.method = method THEN
+        IF NOT FOUND THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('index %s is of access method "%s" already', index, method),
+                HINT = format('fpbtree_migration(%L, %L) moves it to the other one.',
+                    index, CASE method WHEN 'btree' THEN 'fpbtree' ELSE 'btree' END);
+        END IF;
+        RETURN;
+    END IF;
+    PERFORM @extschema@.fpbtree_migration_refuse(index, method);
+
+    RETURN QUERY
+        SELECT @extschema@.fpbtree_migration_create(m.member, method, m.temporary)
+        FROM @extschema@.fpbtree_migration_tree(index) m
+        WHERE m.leaf
+        ORDER BY m.schema, m.name;
+    IF method = 'fpbtree' THEN
+        RETURN QUERY
+            SELECT @extschema@.fpbtree_migration_block(format(
+                $do$IF EXISTS (SELECT FROM @extschema@.fpbtree_check(%1$L)) THEN
+        RAISE index_corrupted USING MESSAGE = %2$L;
+    END IF;
+    COMMENT ON INDEX %1$s IS 'sound';$do$,
+                format('%s.%I', m.schema, m.temporary),
+                format('what was built for index %s is not sound', m.member::regclass)))
+            FROM @extschema@.fpbtree_migration_tree(index) m
+            WHERE m.leaf
+            ORDER BY m.schema, m.name;
+    END IF;
+    RETURN NEXT @extschema@.fpbtree_migration_swap(index, method);
+    /* While the old index still has what the planner knows of the expressions. */
+    IF relation.expressions THEN
+        RETURN QUERY
+            SELECT format('ANALYZE %s', m.relation)
+            FROM @extschema@.fpbtree_migration_tree(index) m
+            WHERE m.member = index;
+    END IF;
+    RETURN QUERY SELECT d.* FROM @extschema@.fpbtree_migration_drop(index, false) d;
+END
+$migration$;
+
+COMMENT ON FUNCTION fpbtree_migration(pg_catalog.regclass, pg_catalog.name) IS
+    'statements that move an index to btree or fpbtree, for psql''s \gexec; for its owner and superusers';
