@@ -78,6 +78,8 @@ pub enum Edit<'a> {
     SetLow(Key<u128>),
     /// The page is or is no longer split without its parent knowing.
     SetIncomplete(bool),
+    /// The leaf is deleted; its entries are its right neighbour's.
+    GiveAway,
     /// The page is deleted.
     Delete {
         /// When, of an inner page, as the store tells the time; 0 of a leaf.

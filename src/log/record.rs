@@ -26,13 +26,15 @@ pub enum RecordKind {
     Delete = 8,
     /// Entries that were inserted together, and what made room for them in their nodes.
     Batch = 9,
+    /// A leaf's entries go to its right neighbour, and it is deleted.
+    Merge = 10,
 }
 
 impl RecordKind {
     /// The kind with this number.
     pub fn of(number: u8) -> Option<RecordKind> {
         use RecordKind::*;
-        [Insert, Edit, Split, Vacuum, Unlink, Delete, Batch].into_iter().find(|&kind| kind as u8 == number)
+        [Insert, Edit, Split, Vacuum, Unlink, Delete, Batch, Merge].into_iter().find(|&kind| kind as u8 == number)
     }
 
     /// What it is called where people read logs.
@@ -45,6 +47,7 @@ impl RecordKind {
             RecordKind::Unlink => c"UNLINK",
             RecordKind::Delete => c"DELETE",
             RecordKind::Batch => c"BATCH",
+            RecordKind::Merge => c"MERGE",
         }
     }
 
@@ -67,6 +70,7 @@ impl Change<'_> {
         match () {
             () if has(|edit| matches!(edit, Edit::Series { .. })) => RecordKind::Batch,
             () if has(|edit| matches!(edit, Edit::Conflict(_))) => RecordKind::Delete,
+            () if has(|edit| matches!(edit, Edit::GiveAway)) => RecordKind::Merge,
             () if has(|edit| matches!(edit, Edit::Delete { .. })) => RecordKind::Unlink,
             () if has(|edit| matches!(edit, Edit::RemoveSet(_))) => RecordKind::Vacuum,
             () if has(|edit| matches!(edit, Edit::New(_) | Edit::Image(_) | Edit::Halve { .. })) => RecordKind::Split,
@@ -115,7 +119,7 @@ impl Change<'_> {
 }
 
 fn takes_entries_away(edit: &Edit<'_>) -> bool {
-    matches!(edit, Edit::Image(_) | Edit::Halve { .. } | Edit::Remove { .. } | Edit::RemoveSet(_))
+    matches!(edit, Edit::Image(_) | Edit::Halve { .. } | Edit::Remove { .. } | Edit::RemoveSet(_) | Edit::GiveAway)
 }
 
 /// The codes of edits, in the lower five bits of their first byte.
@@ -137,6 +141,7 @@ mod code {
     pub const RESERVE: u8 = 17;
     pub const CONFLICT: u8 = 18;
     pub const HALVE_BYTES: u8 = 19;
+    pub const GIVE_AWAY: u8 = 20;
     pub const ALL: u8 = 0x1f;
     /// An insertion of a downlink.
     pub const HAS_CHILD: u8 = 0x20;
@@ -249,6 +254,7 @@ fn put_edit(out: &mut impl Out, edit: &Edit<'_>) {
             put_key(out, fence);
         }
         Edit::SetIncomplete(incomplete) => out.put(&[code::SET_INCOMPLETE, u8::from(incomplete)]),
+        Edit::GiveAway => out.put(&[code::GIVE_AWAY]),
         Edit::Delete { time } => {
             out.put(&[code::DELETE]);
             put_number(out, time.into());
@@ -427,9 +433,14 @@ impl BlockEdits {
     }
 
     /// Whether entries are removed from the page, or go to another: of those, a scan that pins the page may hold
-    /// copies, which must be of no use to it before their rows' places are used again.
-    pub fn takes_entries_away(&self) -> bool {
-        self.edits().any(|edit| takes_entries_away(&edit))
+    /// copies, which must be of no use to it before their rows' places are used again. The record is of this kind: of
+    /// a page that is deleted the neighbour keeps what it has, and inner pages are pinned by nobody for long.
+    pub fn takes_entries_away(&self, kind: RecordKind) -> bool {
+        self.edits().any(|edit| match kind {
+            RecordKind::Unlink => false,
+            RecordKind::Merge => matches!(edit, Edit::GiveAway),
+            _ => takes_entries_away(&edit),
+        })
     }
 }
 
@@ -502,6 +513,7 @@ impl fmt::Display for BlockEdits {
                 Edit::SetLow(low) => write!(f, "low {:#x}", low.lane),
                 Edit::SetIncomplete(true) => f.write_str("split begun"),
                 Edit::SetIncomplete(false) => f.write_str("split done"),
+                Edit::GiveAway => f.write_str("entries given away, deleted"),
                 Edit::Delete { .. } => f.write_str("deleted"),
             }?;
         }
@@ -706,6 +718,7 @@ impl<'a> Decoder<'a> {
             code::SET_LOW => Edit::SetLow(self.key()?),
             code::SET_INCOMPLETE => Edit::SetIncomplete(self.bool()?),
             code::CONFLICT => Edit::Conflict(Horizon { transaction: self.u32()?, is_catalog: self.bool()? }),
+            code::GIVE_AWAY => Edit::GiveAway,
             code::DELETE => Edit::Delete { time: self.word()? },
             code::HALVE => return Some(OwnedEdit::Halve(self.counts()?, self.u32()?, self.key()?)),
             code::HALVE_BYTES => {

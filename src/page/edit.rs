@@ -438,6 +438,12 @@ impl<'a> PageMut<'a> {
         self.set_byte(at::FLAGS, if incomplete { flags | INCOMPLETE } else { flags & !INCOMPLETE });
     }
 
+    /// Forgets the entries of a leaf, and marks it deleted.
+    pub fn give_away(&mut self) {
+        (0..self.nodes()).rev().for_each(|node| self.drop_node(node));
+        self.delete(0);
+    }
+
     /// Marks the page deleted. Its siblings are forgotten, and where they were it says when that was.
     pub fn delete(&mut self, time: u64) {
         let flags = self.bytes[at::FLAGS];

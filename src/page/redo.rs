@@ -86,6 +86,7 @@ fn make(edit: &Edit<'_>, page: &mut PageMut<'_>) -> bool {
         Edit::SetRight(block) => page.set_right(block),
         Edit::SetLow(key) => page.set_low(key),
         Edit::SetIncomplete(incomplete) => page.set_incomplete(incomplete),
+        Edit::GiveAway => page.give_away(),
         Edit::Delete { time } => page.delete(time),
     }
     true

@@ -182,6 +182,21 @@ pub trait PageSplits: PageKeys {
         high: &'e Self::OwnedKey,
         arrangement: &'e mut Arrangement,
     ) -> Option<Edit<'e>>;
+    /// The page that a leaf's right neighbour becomes with the entries of both; `None` if they do not fit.
+    fn joined(page: &Page<'_, Self>, beside: &Page<'_, Self>, geometry: &Geometry) -> Option<PageBytes> {
+        let links = Links {
+            level: 0,
+            left: page.left(),
+            right: beside.right(),
+            low: page.low(),
+            high: beside.high(),
+            fill: Links::<Self>::HALF,
+        };
+        let entries = page.iter().chain(beside.iter());
+        let mut joined = Self::build(geometry, &links, page.entries() + beside.entries(), entries)?;
+        joined[at::FLAGS] = beside.bytes[at::FLAGS];
+        Some(joined)
+    }
     /// The edit that lowers a page's low fence; `None` if the page has no room for that. `image` is memory for it.
     fn lower<'e>(
         page: &Page<'_, Self>,

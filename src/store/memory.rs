@@ -371,6 +371,23 @@ impl Frames for MemoryStore {
         }
     }
 
+    unsafe fn try_cleanup(&self, id: FrameId) -> bool {
+        self.sway();
+        let frame = self.frame(id);
+        assert_eq!(held(frame), None, "page {id:?} is locked twice");
+        if !frame.lock.try_lock_exclusive() {
+            return false;
+        }
+        let is_unpinned = frame.pins.load(Ordering::SeqCst) == 1;
+        if is_unpinned {
+            HELD.with_borrow_mut(|held| held.push((frame, Mode::Cleanup)));
+        } else {
+            // SAFETY: locked above.
+            unsafe { frame.lock.unlock_exclusive() };
+        }
+        is_unpinned
+    }
+
     unsafe fn unlock(&self, id: FrameId) {
         let frame = self.frame(id);
         let (_, mode) = HELD.with_borrow_mut(|held| {

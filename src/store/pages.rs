@@ -74,6 +74,11 @@ pub trait Frames {
     /// # Safety
     /// The caller has the frame pinned, and not locked.
     unsafe fn lock(&self, frame: Self::Frame, mode: Mode);
+    /// Locks a page for [`Mode::Cleanup`] if that takes no waiting, and says whether it did. Content locks may be held.
+    ///
+    /// # Safety
+    /// The caller has the frame pinned, once, and not locked.
+    unsafe fn try_cleanup(&self, frame: Self::Frame) -> bool;
     /// Gives the content lock back; the pin stays.
     ///
     /// # Safety
@@ -139,6 +144,16 @@ impl<S: Frames> Pinned<S> {
         // SAFETY: pinned by this; who locks a page gives its pin away, so it is not locked.
         unsafe { store.lock(self.0, M::MODE) };
         Locked { store, frame: self.0, mode: PhantomData }
+    }
+
+    /// Takes a cleanup lock if nobody else has the page locked or pinned; else gives the pin back.
+    pub fn lock_unpinned(self, store: &S) -> Option<Locked<'_, S, Cleanup>> {
+        // SAFETY: pinned by this, and not locked, as above.
+        if unsafe { store.try_cleanup(self.0) } {
+            return Some(Locked { store, frame: self.0, mode: PhantomData });
+        }
+        self.unpin(store);
+        None
     }
 
     /// Gives the pin back.

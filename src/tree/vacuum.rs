@@ -5,7 +5,7 @@ use super::{Seek, Tree};
 use crate::format::{Block, Error, META, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{self, Arrangement, Entry, KeySpace, Page, Plan, Thrift};
-use crate::store::{Cleanup, Exclusive, LockMode, Locked, Shared, Store};
+use crate::store::{Cleanup, Exclusive, LockMode, Locked, Shared, Store, Writing};
 use arrayvec::ArrayVec;
 
 /// What a pass over the index found and did.
@@ -17,8 +17,10 @@ pub struct VacuumStats {
     pub removed: u64,
     /// Leaf pages passed that are live now.
     pub leaf_pages: u64,
-    /// Leaf pages deleted by this pass.
+    /// Leaf pages deleted by this pass: empty ones, and thin ones that gave their entries to their neighbours.
     pub deleted_pages: u64,
+    /// The latter alone.
+    pub merged_pages: u64,
     /// Inner pages deleted by this pass, for want of more than one child.
     pub folded_pages: u64,
 }
@@ -35,13 +37,24 @@ enum Deletion {
 }
 
 /// A page to be deleted between its neighbours, all exclusively locked.
-struct Trio<'s, S: Store> {
+struct Trio<'s, S: Store, M> {
     left: Option<Locked<'s, S, Exclusive>>,
-    page: Locked<'s, S, Exclusive>,
+    page: Locked<'s, S, M>,
     right: Locked<'s, S, Exclusive>,
 }
 
-impl<S: Store> Trio<'_, S> {
+/// A leaf that VACUUM has left behind, and how full it is.
+#[derive(Clone, Copy)]
+struct Passed {
+    block: Block,
+    fill: f64,
+}
+
+/// How full a leaf may be, from 0 to 1, that has taken over its neighbour's entries. What is split leaves two pages that
+/// are fuller together, so pages do not come and go.
+const MOST_MERGED: f64 = 0.7;
+
+impl<S: Store, M: LockMode> Trio<'_, S, M> {
     fn release(self) {
         self.right.release();
         self.page.release();
@@ -53,7 +66,7 @@ impl<S: Store> Trio<'_, S> {
 
 impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Removes every entry that `is_dead` names from the leaves, left to right, with a cleanup lock on every leaf it
-    /// passes, and deletes leaves that are empty then. What is dead stays dead while this goes on. `dead_tids` is
+    /// passes, and deletes leaves that are empty then, or thin enough for their neighbours to take their entries. What is dead stays dead while this goes on. `dead_tids` is
     /// memory to ask about the rows of many leaves at a time; `ahead` is told each leaf of those, the one after it, and
     /// where that begins, and `visit` each live leaf once it is done with. One such pass runs at a time (the server's
     /// table lock sees to it). Nothing is locked or pinned before or after.
@@ -80,12 +93,13 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         root.release();
         let mut bound = K::FIRST;
         let mut low = K::FIRST;
+        let mut passed: Option<Passed> = None;
         let mut leaf = self.descend::<Cleanup>(Seek::At(K::borrow(&bound, self.order)), 0)?;
         loop {
             self.remove_dead_rows(&mut leaf, dead_tids, is_dead, &mut stats)?;
             let page = self.page(&leaf)?;
             let (block, right) = (leaf.block(), page.right());
-            let empty = page.is_empty();
+            let (empty, fill) = (page.is_empty(), page.fill());
             K::set_to_fence(&mut low, page.low());
             // Fences rise from page to page, except where a page takes over the space of one that was deleted.
             if !page.is_beyond(K::borrow(&bound, self.order)) {
@@ -99,9 +113,17 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
                 self.store.free(block);
                 K::copy(&mut bound, &low);
             } else {
-                visit(block);
+                let before = passed.replace(Passed { block, fill });
+                if let Some(before) = before
+                    && !self.merge_passed(before, &mut passed, &mut stats)?
+                {
+                    visit(before.block);
+                }
             }
             if !is_link(right) {
+                if let Some(last) = passed {
+                    visit(last.block);
+                }
                 return Ok(stats);
             }
             self.store.check_interrupts();
@@ -160,6 +182,50 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         })
     }
 
+    /// Has a leaf give its entries to the one passed behind it, if both are thin; whether it is gone then. Nothing is
+    /// locked before and after.
+    fn merge_passed(&self, leaf: Passed, next: &mut Option<Passed>, stats: &mut VacuumStats) -> Result<bool> {
+        let together = leaf.fill + next.map_or(1.0, |next| next.fill);
+        if together > MOST_MERGED || !self.merge(leaf.block)? {
+            return Ok(false);
+        }
+        stats.deleted_pages += 1;
+        stats.merged_pages += 1;
+        stats.leaf_pages -= 1;
+        self.store.free(leaf.block);
+        if let Some(next) = next {
+            next.fill = together;
+        }
+        Ok(true)
+    }
+
+    /// Deletes a leaf and gives its entries to its right neighbour, in one atomic change over it, its neighbours and their
+    /// parent (docs/protocols.md, 8). `false` where that is not possible now, or not worth it. Nothing is locked before
+    /// and after.
+    // Not inlined: whole pages lie in its frame.
+    #[inline(never)]
+    fn merge(&self, block: Block) -> Result<bool> {
+        let lock = |block| Ok(self.store.pin(block)?.lock_unpinned(self.store));
+        let Some(mut trio) = self.lock_trio(block, 0, lock)? else {
+            return Ok(false);
+        };
+        self.expect_order(&trio.page)?;
+        self.expect_order(&trio.right)?;
+        let (page, beside) = (self.page(&trio.page)?, self.page(&trio.right)?);
+        let is_worth = !page.is_empty() && page.fill() + beside.fill() <= MOST_MERGED;
+        let Some(joined) = is_worth.then(|| K::joined(&page, &beside, self.geometry)).flatten() else {
+            trio.release();
+            return Ok(false);
+        };
+        let mut low = K::FIRST;
+        K::set_to_fence(&mut low, page.low());
+        let mut parent = self.writable_page(K::borrow(&low, self.order), 1)?;
+        let done = self.unlink(&low, &mut trio, &mut parent, Some(&joined))?;
+        parent.release();
+        trio.release();
+        Ok(done == Deletion::Done)
+    }
+
     /// Deletes the page of `level` that `low` begins if it has a single child, which its right neighbour gets. Where
     /// that has another parent, the page's own is deleted first if it can be, and so on: a branch of single children
     /// folds from its top. Whether it is gone. Nothing is locked before or after.
@@ -185,20 +251,29 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
 
     /// Deletes a page that is a leaf without entries, or has a single child. Nothing is locked before and after.
     fn delete(&self, block: Block, low: &K::OwnedKey, level: u8) -> Result<Deletion> {
-        let Some(mut trio) = self.lock_trio(block, level)? else {
+        let lock = |block| self.lock::<Exclusive>(block).map(Some);
+        let Some(mut trio) = self.lock_trio(block, level, lock)? else {
             return Ok(Deletion::NotNow);
         };
+        if self.page(&trio.page)?.entries() != usize::from(level > 0) {
+            trio.release();
+            return Ok(Deletion::NotNow);
+        }
         let mut parent = self.writable_page(K::borrow(low, self.order), level + 1)?;
-        let done = self.unlink(low, &mut trio, &mut parent)?;
+        let done = self.unlink(low, &mut trio, &mut parent, None)?;
         parent.release();
         trio.release();
         Ok(done)
     }
 
-    /// Locks a page and its neighbours exclusively, left to right, if they are still neighbours then, no split beside
-    /// the page is incomplete, and it has nothing that its right neighbour could not take over. Nothing is locked
-    /// before.
-    fn lock_trio(&self, block: Block, level: u8) -> Result<Option<Trio<'t, S>>> {
+    /// Locks a page, as is said, and its neighbours exclusively, left to right, if they are still neighbours then, and no
+    /// split beside the page is incomplete. Nothing is locked before.
+    fn lock_trio<M: Writing>(
+        &self,
+        block: Block,
+        level: u8,
+        lock: impl FnOnce(Block) -> Result<Option<Locked<'t, S, M>>>,
+    ) -> Result<Option<Trio<'t, S, M>>> {
         let locked = self.lock::<Shared>(block)?;
         let page = self.page(&locked)?;
         let (left_block, right_block) = (page.left(), page.right());
@@ -210,9 +285,14 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             return Err(Error::Corrupt { block, what: "page is its own left sibling" });
         }
         let left = self.lock_sibling(left_block)?;
-        let page = self.lock(block)?;
+        let Some(page) = lock(block)? else {
+            if let Some(left) = left {
+                left.release();
+            }
+            return Ok(None);
+        };
         let trio = Trio { left, page, right: self.lock(right_block)? };
-        if self.may_delete(&trio, level)? {
+        if self.are_neighbours(&trio, level)? {
             return Ok(Some(trio));
         }
         trio.release();
@@ -224,9 +304,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         if is_link(block) { self.lock(block).map(Some) } else { Ok(None) }
     }
 
-    /// Whether the three pages are still neighbours, the middle one is empty or has a single child, and no split beside
-    /// it is incomplete.
-    fn may_delete(&self, trio: &Trio<'t, S>, level: u8) -> Result<bool> {
+    /// Whether the three pages are still neighbours, and no split beside the middle one is incomplete.
+    fn are_neighbours<M: LockMode>(&self, trio: &Trio<'t, S, M>, level: u8) -> Result<bool> {
         let (block, page, next) = (trio.page.block(), self.page(&trio.page)?, self.page(&trio.right)?);
         let is_live = |page: &Page<'_, K>| page.level() == level && !page.is_deleted();
         let left_block = trio.left.as_ref().map_or(NO_BLOCK, Locked::block);
@@ -239,7 +318,6 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         };
         Ok(leads_here
             && is_live(&page)
-            && page.entries() == usize::from(level > 0)
             && !page.is_incomplete()
             && page.left() == left_block
             && page.right() == trio.right.block()
@@ -248,18 +326,20 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             && K::same_fence(next.low(), page.high()))
     }
 
-    /// Takes the middle page out, if the parent has it and the right one side by side. All four are exclusively locked
-    /// and stay so.
-    fn unlink(
+    /// Takes the middle page out, if the parent has it and the right one side by side. A leaf that has entries gives them
+    /// to the right one, which becomes the page `joined`. All four are exclusively locked and stay so.
+    fn unlink<M: Writing>(
         &self,
         low: &K::OwnedKey,
-        trio: &mut Trio<'t, S>,
+        trio: &mut Trio<'t, S, M>,
         parent: &mut Locked<'t, S, Exclusive>,
+        joined: Option<&PageBytes>,
     ) -> Result<Deletion> {
         let (block, right_block) = (trio.page.block(), trio.right.block());
         debug_assert_ne!(block, ROOT, "the root stays");
         let (page, above, beside) = (self.page(&trio.page)?, self.page(parent)?, self.page(&trio.right)?);
-        debug_assert_eq!(page.entries(), usize::from(page.level() > 0), "a page that has more than it may have");
+        let may_have = joined.is_some() || page.entries() == usize::from(page.level() > 0);
+        debug_assert!(may_have, "a page that has more than it may have");
         debug_assert!(!above.is_incomplete(), "the parent's split is to be finished first");
         let here = above.lower_bound(K::borrow(low, self.order));
         let next = above.next(here);
@@ -273,12 +353,15 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         if !leads(next, beside.low(), right_block) {
             return Ok(if above.entry(next).is_none() { Deletion::LastChild } else { Deletion::NotNow });
         }
-        let child = page.entry(Position::FIRST).map(|entry| K::downlink(low, entry.child));
+        let child = page.entry(Position::FIRST).filter(|_| page.level() > 0);
+        let child = child.map(|entry| K::downlink(low, entry.child));
         let left_block = trio.left.as_ref().map_or(NO_BLOCK, Locked::block);
         let mut lower_image = [0; PAGE_SIZE];
-        let Some(lower) = K::lower(&beside, self.geometry, K::fence_of(low), left_block, &mut lower_image) else {
-            return Ok(Deletion::NotNow);
+        let lower = match joined {
+            Some(joined) => Some(Edit::Image(joined)),
+            None => K::lower(&beside, self.geometry, K::fence_of(low), left_block, &mut lower_image),
         };
+        let Some(lower) = lower else { return Ok(Deletion::NotNow) };
         let doomed = removal_of(&[here, next]);
         let (mut moved, mut redirected) = (Arrangement::default(), Arrangement::default());
         let mut change = Change::new();
@@ -289,7 +372,8 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             change = change.edit(Edit::Remove { node: Position::FIRST.node, mask: 1 << Position::FIRST.slot });
         }
         let time = if page.level() == 0 { 0 } else { self.store.now() };
-        change = change.edit(Edit::Delete { time }).page().edit(lower).edit(Edit::SetLeft(left_block));
+        let leave = if joined.is_some() { Edit::GiveAway } else { Edit::Delete { time } };
+        change = change.edit(leave).page().edit(lower).edit(Edit::SetLeft(left_block));
         let mut lowered = *trio.right.bytes();
         if let Some(child) = &child {
             make(lower, &mut lowered, right_block)?;

@@ -400,7 +400,7 @@ const MAY_BE_SILENT: [&str; 4] = ["leaf entries", "second part zeroed", "stale",
 
 #[test]
 fn exact_lanes() {
-    run(&exact_tree::<u32>("u32, small pages", small::<u32>(), 150, 1), 61);
+    run(&exact_tree::<u32>("u32, small pages", small::<u32>(), 240, 1), 61);
     run(&exact_tree::<u64>("u64", normal::<u64>(), 1500, 1), 13);
     run(&exact_tree::<u32>("u32, runs", normal::<u32>(), 3000, 150), 13);
     run(&exact_tree::<u128>("u128", normal::<u128>(), 700, 1), 13);

@@ -261,6 +261,13 @@ impl<C: KeyMaker> Frames for Busy<C> {
         unsafe { self.store.lock(frame, mode) };
     }
 
+    unsafe fn try_cleanup(&self, id: FrameId) -> bool {
+        // SAFETY: as for the caller.
+        let is_locked = unsafe { self.store.try_cleanup(id) };
+        self.locks.set(self.locks.get() + usize::from(is_locked));
+        is_locked
+    }
+
     unsafe fn unlock(&self, frame: FrameId) {
         self.locks.set(self.locks.get() - 1);
         // SAFETY: what the caller knows of the frame, the store below does.
@@ -447,7 +454,7 @@ fn interleave<C: KeyMaker>(case: C, unique: bool, seed: u64) -> Tally {
     let lasting = if case.meta().shape.lane_kind().is_prefix() { 40 } else { 150 };
     let busy = Busy::new(case, unique, lasting, seed);
     let mut tally = Tally::default();
-    for _ in 0..100 {
+    for _ in 0..120 {
         let operation = busy.roll(4);
         if operation == 0 {
             busy.vacuuming.set(true);

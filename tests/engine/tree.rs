@@ -1,9 +1,10 @@
 //! The tree against a sorted set.
 
 use crate::common::*;
-use fpbtree_engine::format::{Geometry, Key, Lane};
+use fpbtree_engine::format::{Geometry, Key, Lane, Tid};
 use fpbtree_engine::scan::{Direction, Selection, kill};
 use fpbtree_engine::store::PageStore;
+use fpbtree_engine::tree::DeadTids;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -236,4 +237,54 @@ fn splits_follow_ascending_stretches() {
     let fills = [ascending, groups, random_groups, jumbled];
     assert!(fills.iter().all(|&fill| fill > 0.72), "{fills:?}, and {anyhow} of keys in any order");
     assert!(anyhow < 0.7, "{anyhow}: a test that tells nothing");
+}
+
+/// A scan may have a copy of what is in a leaf that it pins: the entries stay there, where VACUUM waits for the pin.
+#[test]
+fn a_pinned_leaf_is_not_merged() {
+    let mut bed = Bed::<u64>::new(normal::<u64>(), ROOM);
+    (0..8000).for_each(|at| bed.insert(key(at.into(), at)));
+    let leaves = |bed: &Bed<u64>| {
+        let mut leaves = Vec::new();
+        for_each_leaf(bed.tree(), |block, page| leaves.push((block, page.entries() as u64)));
+        leaves
+    };
+    let before = leaves(&bed);
+    let (first, rows) = before[0];
+    let mut pin = None;
+    let mut is_dead = |tid: Tid| {
+        // VACUUM is past the first leaf.
+        if row_of(tid) >= rows && pin.is_none() {
+            pin = Some(bed.store.pin(first).expect("a page"));
+        }
+        !row_of(tid).is_multiple_of(20)
+    };
+    let stats = bed
+        .tree()
+        .vacuum(&mut DeadTids::new(&mut []), &mut is_dead, &mut |_, _, _| {}, &mut |_| {})
+        .expect("the vacuum succeeds");
+    bed.model.retain(|row| row_of(row.tid).is_multiple_of(20));
+    let after = leaves(&bed);
+    assert_eq!(after[0], (first, rows.div_ceil(20)), "the pinned leaf has changed");
+    assert!(after.len() == 2 && stats.merged_pages as usize == before.len() - 2, "{after:?}, {stats:?}");
+    pin.expect("a second leaf").unpin(&bed.store);
+    let stats = bed.vacuum(|_| false);
+    assert_eq!((stats.merged_pages, leaves(&bed).len()), (1, 1));
+    bed.check();
+}
+
+/// Leaves that are thin together are merged, and leave room: what is inserted does not split them at once.
+#[test]
+fn merged_leaves_have_room() {
+    for part in [3, 8, 20] {
+        let mut bed = Bed::<u64>::new(normal::<u64>(), ROOM);
+        (0..20_000).for_each(|at| bed.insert(key(at.into(), at)));
+        bed.vacuum(|tid| !row_of(tid).is_multiple_of(part));
+        let mut fills = Vec::new();
+        for_each_leaf(bed.tree(), |_, page| fills.push(page.fill()));
+        assert!(fills.iter().all(|fill| *fill < 0.8), "{fills:?}");
+        assert!(fills.windows(2).all(|pair| pair[0] + pair[1] > 0.7), "{fills:?}");
+        assert_eq!(bed.vacuum(|_| false).merged_pages, 0, "what is merged is merged at once");
+        bed.check();
+    }
 }

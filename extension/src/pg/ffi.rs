@@ -50,6 +50,7 @@ unsafe extern "C-unwind" {
     pub fn LockBuffer(buffer: Buffer, mode: c_int);
     pub fn LockBufferForCleanup(buffer: Buffer);
     pub fn ConditionalLockBuffer(buffer: Buffer) -> bool;
+    pub fn ConditionalLockBufferForCleanup(buffer: Buffer) -> bool;
     pub fn MarkBufferDirty(buffer: Buffer);
     pub fn MarkBufferDirtyHint(buffer: Buffer, standard: bool);
     pub fn BufferGetBlockNumber(buffer: Buffer) -> BlockNumber;

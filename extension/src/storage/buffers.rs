@@ -298,6 +298,15 @@ impl Frames for PgStore {
     }
 
     #[inline]
+    unsafe fn try_cleanup(&self, pin: Buffer) -> bool {
+        // SAFETY: pinned once by the caller, and not locked.
+        let is_locked = unsafe { ffi::ConditionalLockBufferForCleanup(pin) };
+        if is_locked {
+            self.note_locked(pin);
+        }
+        is_locked
+    }
+
     unsafe fn unlock(&self, buffer: Buffer) {
         // SAFETY: the page is pinned and locked.
         unsafe { ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };

@@ -272,9 +272,7 @@ fn redo_parts(record: WalRecord) {
     {
         resolve(record, horizon);
     }
-    // A page that is deleted is empty, and its neighbour keeps what it has.
-    let takes_away =
-        |id: usize| kind != Some(RecordKind::Unlink) && parts[id].as_ref().is_some_and(BlockEdits::takes_entries_away);
+    let takes_away = |id: usize| kind.zip(parts[id].as_ref()).is_some_and(|(kind, part)| part.takes_entries_away(kind));
     for waits in [true, false] {
         for id in (0..record.blocks() as usize).filter(|&id| takes_away(id) == waits) {
             // SAFETY: a block of the record, which is redone once.

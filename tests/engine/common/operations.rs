@@ -343,6 +343,7 @@ pub struct Tally {
     pub levels: u32,
     pub deleted: u64,
     pub folded: u64,
+    pub merged: u64,
     pub runs: usize,
     /// Rows that were not inserted.
     pub refused: usize,
@@ -363,6 +364,7 @@ impl AddAssign for Tally {
         self.levels = self.levels.max(other.levels);
         self.deleted += other.deleted;
         self.folded += other.folded;
+        self.merged += other.merged;
         self.runs += other.runs;
         self.refused += other.refused;
         self.made_room += other.made_room;
@@ -750,6 +752,7 @@ impl<M: KeyMaker> Machine<M> {
         self.tally.made_room += named.len() as u64 - stats.removed;
         self.tally.deleted += stats.deleted_pages;
         self.tally.folded += stats.folded_pages;
+        self.tally.merged += stats.merged_pages;
         self.dead.retain(|row| !named.contains(row));
         named.into_iter().for_each(|row| self.log(from, Event::Gone, row));
         self.check();
