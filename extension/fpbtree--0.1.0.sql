@@ -238,6 +238,7 @@ RETURNS TABLE (
     leaf_pages pg_catalog.int8,
     inner_pages pg_catalog.int8,
     deleted_pages pg_catalog.int8,
+    thin_pages pg_catalog.int8,
     entries pg_catalog.int8,
     dead_entries pg_catalog.int8,
     bytes_per_entry pg_catalog.float8,

@@ -2,6 +2,7 @@
 //! every other page of the file is free.
 
 use super::Tree;
+use super::vacuum::MOST_MERGED;
 use crate::format::{Block, Geometry, META, NO_BLOCK, PageBytes, Position, ROOT, Result, is_link};
 use crate::page::{Entry, KeySpace, Page, reusable};
 use crate::store::{Shared, Store};
@@ -20,6 +21,8 @@ pub struct Census {
     pub leaf_pages: u64,
     /// Live inner pages, the root of a tree of several levels included.
     pub inner_pages: u64,
+    /// Leaf pages that the next VACUUM merges with their neighbours, if their parents are the same.
+    pub thin_pages: u64,
     /// Pages that can be handed out again.
     pub free_pages: u64,
     /// Leaf entries.
@@ -28,6 +31,8 @@ pub struct Census {
     pub dead_entries: u64,
     /// How full the leaf pages are, from 0 to 1 each, added up.
     pub fill: f64,
+    /// How full the last one is with those that it takes over.
+    last: f64,
 }
 
 /// A set of blocks, in memory that the caller gives: one bit a block.
@@ -211,7 +216,7 @@ impl<S: Store, K: KeySpace> Tree<'_, S, K> {
     /// Counts what the index holds, a level at a time. Concurrent changes are allowed, and may or may not be counted.
     pub fn census(&self) -> Result<Census> {
         let top = self.root_level()?;
-        let mut census = Census { levels: u32::from(top) + 1, ..Census::default() };
+        let mut census = Census { levels: u32::from(top) + 1, last: 1.0, ..Census::default() };
         for level in 0..=top {
             self.walk(level, &mut |_, page| census.add(page))?;
         }
@@ -229,7 +234,11 @@ impl Census {
         }
         self.leaf_pages += 1;
         self.entries += page.entries() as u64;
-        self.fill += page.fill();
+        let fill = page.fill();
+        self.fill += fill;
+        let is_thin = self.last + fill <= MOST_MERGED;
+        self.thin_pages += u64::from(is_thin);
+        self.last = if is_thin { self.last + fill } else { fill };
         self.dead_entries += page.iter().filter(|entry| entry.tid.dead()).count() as u64;
     }
 }

@@ -52,7 +52,7 @@ struct Passed {
 
 /// How full a leaf may be, from 0 to 1, that has taken over its neighbour's entries. What is split leaves two pages that
 /// are fuller together, so pages do not come and go.
-const MOST_MERGED: f64 = 0.7;
+pub(super) const MOST_MERGED: f64 = 0.7;
 
 impl<S: Store, M: LockMode> Trio<'_, S, M> {
     fn release(self) {
@@ -200,7 +200,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     }
 
     /// Deletes a leaf and gives its entries to its right neighbour, in one atomic change over it, its neighbours and their
-    /// parent (docs/protocols.md, 8). `false` where that is not possible now, or not worth it. Nothing is locked before
+    /// parent (docs/protocols.md, 7). `false` where that is not possible now, or not worth it. Nothing is locked before
     /// and after.
     // Not inlined: whole pages lie in its frame.
     #[inline(never)]

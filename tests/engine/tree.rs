@@ -266,6 +266,7 @@ fn a_pinned_leaf_is_not_merged() {
     bed.model.retain(|row| row_of(row.tid).is_multiple_of(20));
     let after = leaves(&bed);
     assert_eq!(after[0], (first, rows.div_ceil(20)), "the pinned leaf has changed");
+    assert_eq!(bed.tree().census().unwrap().thin_pages, 1);
     assert!(after.len() == 2 && stats.merged_pages as usize == before.len() - 2, "{after:?}, {stats:?}");
     pin.expect("a second leaf").unpin(&bed.store);
     let stats = bed.vacuum(|_| false);
@@ -284,6 +285,7 @@ fn merged_leaves_have_room() {
         for_each_leaf(bed.tree(), |_, page| fills.push(page.fill()));
         assert!(fills.iter().all(|fill| *fill < 0.8), "{fills:?}");
         assert!(fills.windows(2).all(|pair| pair[0] + pair[1] > 0.7), "{fills:?}");
+        assert_eq!(bed.tree().census().unwrap().thin_pages, 0);
         assert_eq!(bed.vacuum(|_| false).merged_pages, 0, "what is merged is merged at once");
         bed.check();
     }

@@ -132,7 +132,7 @@ unsafe fn caches_of(call: FunctionCallInfo) -> (Place, u64) {
     }
 }
 
-unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 11] {
+unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 12] {
     let (leaf, inner) = (index.geometry.leaf.widths(), index.geometry.inner.widths());
     let bytes_per_entry = f64::from(blocks) * f64::from(pg_sys::BLCKSZ) / census.entries as f64;
     let fill = census.fill / census.leaf_pages as f64;
@@ -143,6 +143,7 @@ unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 11] {
             Datum::from(census.leaf_pages as i64),
             Datum::from(census.inner_pages as i64),
             Datum::from(census.free_pages as i64),
+            Datum::from(census.thin_pages as i64),
             Datum::from(census.entries as i64),
             Datum::from(census.dead_entries as i64),
             float(bytes_per_entry),
