@@ -69,6 +69,22 @@ SELECT 'VACUUM ' || string_agg('o_' || replace(name, ' ', '_'), ', ') FROM order
 \set ECHO all
 SELECT count(check_table('cut off ' || name, 'o_' || replace(name, ' ', '_'))) FROM orders;
 SELECT name, pg_relation_size(format('o_%s_idx', replace(name, ' ', '_'))) < bytes AS shorter FROM orders JOIN size USING (name) ORDER BY name COLLATE "C";
+-- Thin leaves are merged, whatever their keys are; then the index is as small as one that is built, or nearly.
+CREATE TABLE thin (id int, v int, w text, x numeric) WITH (autovacuum_enabled = off);
+INSERT INTO thin SELECT i, hashint4(i), 'name ' || md5(i::text), i % 5000 FROM generate_series(1, 20000) i;
+CREATE INDEX thin_v ON thin USING fpbtree (v);
+CREATE INDEX thin_w ON thin USING fpbtree (w) INCLUDE (id);
+CREATE INDEX thin_x ON thin USING fpbtree (x DESC);
+CREATE TABLE leaves AS SELECT i, leaf_pages FROM unnest('{thin_v,thin_w,thin_x}'::regclass[]) i, fpbtree_stats(i);
+DELETE FROM thin WHERE id % 10 > 0;
+VACUUM thin;
+SELECT i, s.leaf_pages < l.leaf_pages * 0.3 AS fewer, thin_pages, deleted_pages > 0 AS free FROM leaves l, fpbtree_stats(l.i) s;
+SELECT count(harness.sound('merged', i)) FROM leaves;
+SELECT count(harness.compare('merged', format('SELECT %s FROM {t} WHERE %s', c, condition), '{thin}', '{index,indexonly,bitmap}', false))
+  FROM (VALUES ('v', 'v > 0'), ('w{id}', 'w > ''name 5'''), ('x', 'x BETWEEN 100 AND 3000')) s (c, condition);
+INSERT INTO thin SELECT i, hashint4(i), 'name ' || md5(i::text), i % 5000 FROM generate_series(1, 20000) i WHERE i % 10 > 0;
+SELECT i, pg_relation_size(i) <= l.leaf_pages * 8192 * 1.7 AS reused FROM leaves l;
+SELECT count(harness.sound('filled again', i)) FROM leaves;
 -- Everything deleted: VACUUM, then start again.
 DELETE FROM o_random;
 VACUUM o_random;

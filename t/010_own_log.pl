@@ -49,10 +49,19 @@ is(log_of(qw(t_id t_v t_s u_v)), 'generic own own own', 'preloaded: what is buil
 
 # What pg_walinspect says.
 my $before = $node->lsn('insert');
+my $batches = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000;
 $node->safe_psql('postgres', <<'SQL');
-INSERT INTO t SELECT i, hashint4(i), md5(i::text) FROM generate_series(20001, 60000) i;
+SET fpbtree.insert_batch = 0;
+INSERT INTO t SELECT i, hashint4(i), md5(i::text) FROM generate_series(20001, 40000) i;
+RESET fpbtree.insert_batch;
+INSERT INTO t SELECT i, hashint4(i), md5(i::text) FROM generate_series(40001, 60000) i;
 DELETE FROM t WHERE v BETWEEN 0 AND 1000000000;
 VACUUM t;
+CREATE TABLE thin (v int) WITH (autovacuum_enabled = off);
+CREATE INDEX thin_v ON thin USING fpbtree (v);
+INSERT INTO thin SELECT i FROM generate_series(1, 10000) i;
+DELETE FROM thin WHERE v % 20 <> 0;
+VACUUM thin;
 CREATE TABLE flushed ();
 SQL
 my $after = $node->lsn('flush');
@@ -60,15 +69,18 @@ my $kinds = $node->safe_psql('postgres', <<"SQL");
 SELECT string_agg(DISTINCT record_type, ' ' ORDER BY record_type), count(*) > 10000, bool_and(description ~ '^0: ')
 FROM pg_get_wal_records_info('$before', '$after') WHERE resource_manager = 'fpbtree';
 SQL
-is($kinds, 'EDIT INSERT SPLIT UNLINK VACUUM|t|t', 'pg_walinspect names the records and describes them');
+is($kinds, ($batches ? 'BATCH ' : '') . 'EDIT INSERT MERGE SPLIT UNLINK VACUUM|t|t', 'pg_walinspect names the records and describes them');
 my $described = $node->safe_psql('postgres', <<"SQL");
 SELECT record_type, description FROM pg_get_wal_records_info('$before', '$after')
-WHERE resource_manager = 'fpbtree' AND record_type IN ('INSERT', 'SPLIT', 'VACUUM', 'UNLINK');
+WHERE resource_manager = 'fpbtree' AND record_type IN ('BATCH', 'INSERT', 'MERGE', 'SPLIT', 'VACUUM', 'UNLINK');
 SQL
 like($described, qr/^INSERT\|0: insert \d+\.\d+ lane 0x[0-9a-f]+ tid \(\d+,\d+\)$/m, 'an insertion');
 like($described, qr/^SPLIT\|0: keep \d+ in \d+ nodes, right \d+,.*split begun; 1: new page/m, 'a split');
 like($described, qr/^VACUUM\|0: remove \d+ of \d+ nodes$/m, 'a removal');
 like($described, qr/^UNLINK\|.*deleted/m, 'a deletion');
+like($described, qr/^MERGE\|.*entries given away, deleted.*page rewritten/m, 'a merge');
+like($described, qr/^BATCH\|0: insert \d{2,} entries of a batch$/m, 'a batch') if $batches;
+is_sound($node, 'merged', 'thin_v');
 is_sound($node, 'preloaded', qw(t_id t_v t_s u_v));
 
 # Without the library such an index is read, not written.
@@ -161,6 +173,43 @@ SQL
 	catch_up($node, $standby);
 	answers_alike($standby, "$name: afterwards", 'SELECT v FROM dead WHERE v > 100 ORDER BY v');
 }
+
+# Nothing is removed from the scan's leaf, but all that it has goes to the leaf behind it.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE merged (v int) WITH (autovacuum_enabled = off);
+INSERT INTO merged SELECT i FROM generate_series(1, 20000) i;
+CREATE INDEX merged_v ON merged USING fpbtree (v);
+DELETE FROM merged WHERE v % 5 > 1;
+VACUUM merged;
+SQL
+is($node->safe_psql('postgres', q{SELECT leaf_pages > 5, thin_pages FROM fpbtree_stats('merged_v')}), 't|0', 'leaves that are not thin');
+catch_up($node, $standby);
+unlink $elsewhere;
+append_to_file($elsewhere, "DELETE FROM merged WHERE v > 4000 AND v % 50 > 0;\nVACUUM merged;\nSELECT leaf_pages < 5 FROM fpbtree_stats('merged_v');\n");
+my $merging = join ' ', 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-f', $elsewhere, 'postgres', ">$elsewhere.out", '2>&1';
+my $seen = $standby->safe_psql('postgres', <<"SQL");
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET fpbtree.custom_scans = off;
+BEGIN;
+DECLARE c CURSOR FOR SELECT v FROM merged WHERE v BETWEEN 1 AND 30 ORDER BY v;
+FETCH 5 FROM c;
+\\! $merging
+DO \$\$
+BEGIN
+	FOR i IN 1..200 LOOP
+		PERFORM pg_stat_clear_snapshot();
+		EXIT WHEN EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event IN ('BufferPin', 'RecoveryConflictBufferPin', 'BufferCleanup'));
+		PERFORM pg_sleep(0.05);
+	END LOOP;
+END \$\$;
+SELECT 'waits for ' || coalesce(wait_event, 'nothing') FROM pg_stat_activity WHERE backend_type = 'startup';
+FETCH ALL FROM c;
+COMMIT;
+SQL
+is(slurp_file("$elsewhere.out"), "t\n", 'leaves are merged');
+like($seen, qr/waits for .*(Pin|BufferCleanup)/, 'redo of a merge waits for the scan\'s page');
+is($seen =~ s/^waits.*\n//mr, join("\n", grep { $_ % 5 < 2 } 1 .. 30), 'and the scan has its rows');
+catch_up($node, $standby);
+answers_alike($standby, 'merged', 'SELECT v FROM merged WHERE v > 0 ORDER BY v', 'SELECT v FROM merged WHERE v > 0 ORDER BY v DESC');
 
 # Redo that makes another page of it than the primary did is noticed, if one asks for that.
 # Images of whole pages would cover the difference up.

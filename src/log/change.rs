@@ -1,15 +1,16 @@
-//! Changes: what happens to up to four pages (I8), atomically.
+//! Changes: what happens to up to five pages (I8), atomically.
 
 use arrayvec::ArrayVec;
 
 use super::edit::Edit;
 
-/// Most pages one change may touch: the limit of the server's generic records.
-pub const MOST_BLOCKS: usize = 4;
+/// Most pages one change may touch: of the server's records, without further ado. But for a page that is moved from
+/// between two others, changes keep to four, the limit of generic records.
+pub const MOST_BLOCKS: usize = 5;
 /// Most edits in one change.
 pub(super) const MOST_EDITS: usize = 16;
 
-/// What happens to up to four pages, atomically. It names no pages: who applies it knows which they are, in lock order.
+/// What happens to up to five pages, atomically. It names no pages: who applies it knows which they are, in lock order.
 #[derive(Clone, Debug)]
 pub struct Change<'a> {
     pages: u8,

@@ -298,6 +298,10 @@ pub trait PageStore: Frames + Sized {
     fn is_past(&self, time: u64) -> bool;
     /// Pages in the file now.
     fn block_count(&self) -> Block;
+    /// The most pages of a change that it can log: [`MOST_BLOCKS`], or one less.
+    fn most_pages(&self) -> usize {
+        MOST_BLOCKS
+    }
     /// Applies a validated change to its pages and logs it, as one atomic act. Locks and pins stay.
     fn commit(&self, pages: &[Writable<'_, Self>], change: &Change<'_>);
     /// Gives the server a chance to cancel. Where content locks are held, on the way up from a split, it has to wait.

@@ -1,5 +1,5 @@
 //! The end of the file: free pages there can be given back, once the pages that end the tree's levels are out of their
-//! way.
+//! way; and where most of the file is free, all that are in use.
 
 use super::vacuum::removal_of;
 use super::{Seek, Tree};
@@ -77,7 +77,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let mut end = self.store.block_count() - file_end.pages;
         let last = &file_end.last[..file_end.last_count];
         for &block in last.iter().rev() {
-            if block != end && !self.move_last(block, end)? {
+            if block != end && !self.move_page(block, end)? {
                 // What lies behind this one has not been moved either.
                 return Ok(last[0] + 1);
             }
@@ -86,16 +86,51 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Ok(end)
     }
 
-    /// Moves the last page of a level to a free one: one atomic change over both, its left neighbour and its parent.
-    /// `false` if these do not lead to it, or have splits to finish, which could take pages of the end.
-    fn move_last(&self, block: Block, to: Block) -> Result<bool> {
+    /// Moves pages that are in use from the end of the file to free ones before, one after the other, and says how many
+    /// pages the file needs then. `goes_on` is asked before each page that is looked at from the end. Nobody else is in the
+    /// tree, as for [`pack_file_end`](Tree::pack_file_end). Nothing is locked or pinned before or after.
+    pub fn compact(&self, goes_on: &mut dyn FnMut(Block) -> bool) -> Result<Block> {
+        let (mut to, mut end) = (ROOT + 1, self.store.block_count());
+        while to < end && goes_on(end - 1) {
+            if self.is_free(end - 1)? {
+                end -= 1;
+            } else if !self.is_free(to)? {
+                to += 1;
+            } else if self.move_page(end - 1, to)? {
+                (to, end) = (to + 1, end - 1);
+            } else {
+                break;
+            }
+        }
+        Ok(end)
+    }
+
+    fn is_free(&self, block: Block) -> Result<bool> {
+        let locked = self.lock::<Shared>(block)?;
+        let is_free = page::reusable(locked.bytes());
+        locked.release();
+        Ok(is_free)
+    }
+
+    /// Moves a page to a free one: one atomic change over both, its neighbours and its parent. `false` if these do not lead
+    /// to it, have splits to finish, which could take pages of the end, or are too many for the log.
+    fn move_page(&self, block: Block, to: Block) -> Result<bool> {
         let page = self.lock::<Shared>(block)?;
-        let left_block = self.page(&page)?.left();
+        let (left_block, right_block) = (self.page(&page)?.left(), self.page(&page)?.right());
         page.release();
+        let pages = 3 + [left_block, right_block].into_iter().filter(|block| is_link(*block)).count();
+        if block == ROOT || pages > self.store.most_pages() {
+            return Ok(false);
+        }
         let mut target = self.lock(to)?;
         let mut left = self.lock_sibling(left_block)?;
         let mut from = self.lock(block)?;
-        let is_moved = page::reusable(target.bytes()) && self.relink(left.as_mut(), &mut from, &mut target)?;
+        let mut right = self.lock_sibling(right_block)?;
+        let is_moved =
+            page::reusable(target.bytes()) && self.relink([left.as_mut(), right.as_mut()], &mut from, &mut target)?;
+        if let Some(right) = right {
+            right.release();
+        }
         from.release();
         if let Some(left) = left {
             left.release();
@@ -104,15 +139,14 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         Ok(is_moved)
     }
 
-    /// Moves the last page of a level, right of `left`, to a free one. All are exclusively locked, and stay so.
+    /// Moves a page, between its neighbours, to a free one. All are exclusively locked, and stay so.
     fn relink(
         &self,
-        left: Option<&mut Locked<'t, S, Exclusive>>,
+        [left, right]: [Option<&mut Locked<'t, S, Exclusive>>; 2],
         from: &mut Locked<'t, S, Exclusive>,
         to: &mut Locked<'t, S, Exclusive>,
     ) -> Result<bool> {
         let page = self.page(from)?;
-        debug_assert!(!is_link(page.right()), "a page that is not the last of its level");
         debug_assert!(to.block() < from.block(), "a page is moved towards the file's beginning");
         let (block, new_block, level) = (from.block(), to.block(), page.level());
         let mut low = K::FIRST;
@@ -124,12 +158,19 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
                 !left.is_deleted() && left.right() == block && !left.is_incomplete()
             }
         };
+        let is_led_to = match &right {
+            None => !is_link(page.right()),
+            Some(right) => {
+                let right = self.page(right)?;
+                !right.is_deleted() && right.left() == block && right.level() == level
+            }
+        };
         let mut parent = self.descend::<Exclusive>(Seek::At(K::borrow(&low, self.order)), level + 1)?;
         let above = self.page(&parent)?;
         let here = above.lower_bound(K::borrow(&low, self.order));
         let is_child = !above.is_incomplete() && above.entry(here).is_some_and(|entry| entry.child == block);
         let (doomed, image) = (removal_of(&[here]), *from.bytes());
-        let mut is_moved = leads_here && is_child;
+        let mut is_moved = leads_here && is_led_to && !page.is_incomplete() && is_child;
         let mut arrangement = Arrangement::default();
         if is_moved {
             let time = if level == 0 { 0 } else { self.store.now() };
@@ -137,13 +178,17 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             if left.is_some() {
                 change = change.edit(Edit::SetRight(new_block)).page();
             }
-            let change = change.edit(Edit::Delete { time }).page().edit(Edit::New(&image)).page();
+            let mut change = change.edit(Edit::Delete { time }).page().edit(Edit::New(&image)).page();
+            if right.is_some() {
+                change = change.edit(Edit::SetLeft(new_block)).page();
+            }
             let change = self.redirect(&parent, &doomed, &low, new_block, &mut arrangement, change)?;
             is_moved = change.is_some();
             if let Some(change) = change {
                 self.store.note_merge(block, new_block);
-                let left = left.map(Locked::writable);
-                self.commit([left, Some(from.writable()), Some(to.writable()), Some(parent.writable())], &change);
+                let (left, right) = (left.map(Locked::writable), right.map(Locked::writable));
+                let pages = [left, Some(from.writable()), Some(to.writable()), right, Some(parent.writable())];
+                self.commit(pages, &change);
             }
         }
         parent.release();

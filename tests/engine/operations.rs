@@ -72,7 +72,7 @@ macro_rules! programs {
             assert!(tally.rows > 10_000 && tally.levels > 2 && has_runs, "{tally:?}");
             // The smallest pages of narrow keys hold more of them, and so there are fewer.
             let has_cut = tally.cut_pages > 0 || matches!(Space::$space, Space::U32 | Space::Descending);
-            assert!(tally.deleted > 100 && tally.folded > 0 && tally.merged > 20 && has_cut, "{tally:?}");
+            assert!(tally.deleted > 100 && tally.folded > 0 && tally.merged > 20 && tally.compacted > 50 && has_cut, "{tally:?}");
             assert!(tally.made_room > 50 && tally.refused > 50 && tally.pages > 200, "{tally:?}");
             assert!(tally.crashes > 20 && tally.cut_off > 4 && tally.incomplete > 2, "{tally:?}");
         }

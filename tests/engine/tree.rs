@@ -286,6 +286,9 @@ fn merged_leaves_have_room() {
         assert!(fills.iter().all(|fill| *fill < 0.8), "{fills:?}");
         assert!(fills.windows(2).all(|pair| pair[0] + pair[1] > 0.7), "{fills:?}");
         assert_eq!(bed.tree().census().unwrap().thin_pages, 0);
+        bed.compact();
+        let census = bed.tree().census().unwrap();
+        assert_eq!((census.free_pages, bed.store.block_count() as u64), (0, 2 + fills.len() as u64));
         assert_eq!(bed.vacuum(|_| false).merged_pages, 0, "what is merged is merged at once");
         bed.check();
     }

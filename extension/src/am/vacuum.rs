@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 
 use fpbtree_engine::format::{Block, ROOT, Tid};
+use fpbtree_engine::log::MOST_BLOCKS;
 use fpbtree_engine::page::KeySpace;
 use fpbtree_engine::scan::{Direction, Everything};
 use fpbtree_engine::store::PageStore;
@@ -139,7 +140,8 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
         if (*info).analyze_only {
             return stats;
         }
-        let cut = cut_off_file_end(&*info);
+        let spare = stats.as_ref().map_or(0, |stats| stats.pages_free);
+        let cut = cut_off_file_end(&*info, spare);
         let pages = PgStore::new((*info).index, core::ptr::null_mut()).block_count();
         if stats.is_null() {
             let stats = new_stats();
@@ -161,8 +163,9 @@ pub unsafe extern "C-unwind" fn amvacuumcleanup(
 
 /// Gives free pages at the end of the file back to the system, where they are worth keeping everybody out of the index
 /// for a moment, and nobody is in there (the server's `lazy_truncate_heap`). Nothing leads to them but hints, and those
-/// go by where the file ends. How many there were.
-unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
+/// go by where the file ends. If most of the file is `spare`, what is in use is moved to its front before. How many
+/// pages were given back.
+unsafe fn cut_off_file_end(info: &IndexVacuumInfo, spare: Block) -> Block {
     let rel = info.index;
     // SAFETY: an open index of ours that VACUUM has locked; the lock is given back, or by the server after an error.
     unsafe {
@@ -172,17 +175,26 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
             let store = PgStore::for_changes(rel, &index);
             let worth = MOST_PAGES_LEFT.min(store.block_count() / LEAST_PART_CUT).max(1);
             let enough = worth + FileEnd::MOST_KEPT as Block;
+            let is_sparse = spare > store.block_count() / 2 && spare >= worth && store.most_pages() == MOST_BLOCKS;
             let is_worth = || file_end(tree::<K>(&store, &index, &columns), enough, false).free() >= worth;
             let may_cut = relation::may_truncate(rel) && own_wal::can_write(index.log);
-            if !(may_cut && is_worth() && keep_out_others(rel)) {
+            if !(may_cut && (is_sparse || is_worth()) && keep_out_others(rel)) {
                 return 0;
             }
             // Others may have been in there since.
             let store = PgStore::for_changes(rel, &index);
             let tree = tree::<K>(&store, &index, &columns);
-            let file_end = file_end(tree, Block::MAX, true);
             let blocks = store.block_count();
-            let end = store.expect(tree.pack_file_end(&file_end));
+            let end = if is_sparse {
+                let mut looked_at = 0;
+                store.expect(tree.compact(&mut |block| {
+                    looked_at += 1;
+                    goes_on(rel, looked_at, block, true)
+                }))
+            } else {
+                let file_end = file_end(tree, Block::MAX, true);
+                store.expect(tree.pack_file_end(&file_end))
+            };
             if end < blocks {
                 ffi::RelationTruncate(rel, end);
             }
@@ -202,18 +214,22 @@ unsafe fn cut_off_file_end(info: &IndexVacuumInfo) -> Block {
 /// index.
 unsafe fn file_end<K: KeySpace>(tree: Tree<'_, PgStore, K>, most: Block, yields: bool) -> FileEnd {
     let rel = tree.store().relation();
-    let mut goes_on = |block: Block| {
-        if !block.is_multiple_of(PAGES_AHEAD) {
-            return true;
-        }
-        errors::check_for_interrupts();
-        // SAFETY: an open index of ours, which is locked.
-        unsafe {
-            (block.saturating_sub(PAGES_AHEAD)..block).for_each(|block| _ = prefetch::prefetch(rel, block));
-            !(yields && ffi::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32))
-        }
-    };
-    tree.store().expect(tree.file_end(most, &mut goes_on))
+    // SAFETY: an open index of ours, which is locked.
+    tree.store().expect(tree.file_end(most, &mut |block| unsafe { goes_on(rel, block, block, yields) }))
+}
+
+/// Whether to go on with a block at the file's end; every so often the ones before are asked for. If it `yields`, not if
+/// anybody waits for the index.
+unsafe fn goes_on(rel: Relation, count: Block, block: Block, yields: bool) -> bool {
+    if !count.is_multiple_of(PAGES_AHEAD) {
+        return true;
+    }
+    errors::check_for_interrupts();
+    // SAFETY: an open index of ours, which is locked.
+    unsafe {
+        (block.saturating_sub(PAGES_AHEAD)..block).for_each(|block| _ = prefetch::prefetch(rel, block));
+        !(yields && ffi::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32))
+    }
 }
 
 /// Locks an index against everybody, if that is possible soon; the caller gives the lock back.

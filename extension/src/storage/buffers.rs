@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use fpbtree_engine::cache::descents::Marks;
 use fpbtree_engine::cache::hot_keys::Stamp;
 use fpbtree_engine::format::{Block, Error, Mark, PAGE_SIZE, PageBytes, ROOT, Result};
-use fpbtree_engine::log::{Change, Horizon, Ranges};
+use fpbtree_engine::log::{Change, Horizon, MOST_BLOCKS, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{
@@ -395,6 +395,12 @@ impl PageStore for PgStore {
         let blocks = unsafe { ffi::RelationGetNumberOfBlocksInFork(self.rel, MAIN_FORKNUM) };
         self.blocks.set(blocks);
         blocks
+    }
+
+    fn most_pages(&self) -> usize {
+        // SAFETY: an open relation.
+        let is_generic = unsafe { relation::needs_wal(self.rel) } && self.log_kind() == LogKind::Generic;
+        if is_generic { generic_wal::MOST_PAGES } else { MOST_BLOCKS }
     }
 
     fn commit(&self, pages: &[Writable<'_, Self>], change: &Change<'_>) {

@@ -4,14 +4,14 @@
 use core::cell::UnsafeCell;
 
 use fpbtree_engine::format::PageBytes;
-use fpbtree_engine::log::{MOST_BLOCKS, Ranges};
+use fpbtree_engine::log::Ranges;
 use pgrx::pg_sys::{self, Buffer, XLogRecPtr};
 
 use crate::pg::ffi;
 use crate::pg::per_backend::PerBackend;
 
-// Redo adds the index of a block to its record as one byte, and generic records hold no more blocks than this.
-const _: () = assert!(MOST_BLOCKS <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
+/// Most pages of a record: those that the server's redo has room for.
+pub const MOST_PAGES: usize = pg_sys::MAX_GENERIC_XLOG_PAGES as usize;
 
 /// One page's part of a record.
 struct PagePart {
@@ -21,8 +21,8 @@ struct PagePart {
 }
 
 /// The parts of the record being built: nothing may allocate in a critical section.
-static PARTS: PerBackend<UnsafeCell<[PagePart; MOST_BLOCKS]>> = PerBackend::new(UnsafeCell::new(
-    [const { PagePart { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_BLOCKS],
+static PARTS: PerBackend<UnsafeCell<[PagePart; MOST_PAGES]>> = PerBackend::new(UnsafeCell::new(
+    [const { PagePart { whole: false, length: 0, delta: [0; Ranges::DELTA_SIZE] } }; MOST_PAGES],
 ));
 
 /// Notes what a change has written to its `index`-th page.

@@ -214,6 +214,14 @@ impl<M: KeyMaker> AnyBed<M> {
         self.store.truncate(end);
     }
 
+    /// Moves what is in use to the file's front, and cuts off the rest. Says how many pages that is.
+    pub fn compact(&mut self) -> Block {
+        let before = self.store.block_count();
+        let end = self.tree().compact(&mut |_| true).expect("the tree is sound");
+        self.store.truncate(end);
+        before - end
+    }
+
     /// What verification has to say.
     pub fn flaws(&self) -> Vec<String> {
         flaws(self.tree(), self.taste.ranks())

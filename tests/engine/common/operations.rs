@@ -174,7 +174,10 @@ pub enum Operation {
         form: Form,
         reclaims: bool,
     },
-    CutOff,
+    CutOff {
+        /// Whether pages in use are moved to the front first.
+        compacts: bool,
+    },
     /// The index is built anew, in parts or not.
     Build {
         fill: u8,
@@ -273,7 +276,8 @@ impl Tape<'_> {
                 form: if self.bit()? { Form::Own } else { Form::Generic },
                 reclaims: self.bit()?,
             },
-            36 | 37 => Operation::CutOff,
+            36 => Operation::CutOff { compacts: false },
+            37 => Operation::CutOff { compacts: true },
             38 => Operation::Build { fill: self.byte()?, parts: self.byte()? % 4 },
             39 => Operation::Mislead { block: self.word()? },
             40 => Operation::ForgetLeaves,
@@ -356,6 +360,8 @@ pub struct Tally {
     /// Pages that scans read while others changed the index.
     pub pages: usize,
     pub cut_pages: u32,
+    /// Pages cut off after others were moved.
+    pub compacted: u32,
 }
 
 impl AddAssign for Tally {
@@ -373,6 +379,7 @@ impl AddAssign for Tally {
         self.incomplete += other.incomplete;
         self.pages += other.pages;
         self.cut_pages += other.cut_pages;
+        self.compacted += other.compacted;
     }
 }
 
@@ -542,12 +549,16 @@ impl<M: KeyMaker> Machine<M> {
                 }
             }
             Operation::Crash { at, versions, form, reclaims } => self.crash(at, versions, form, reclaims),
-            Operation::CutOff => {
+            Operation::CutOff { compacts } => {
                 // Nobody scans then.
                 self.walks = [None, None];
                 let before = self.bed.store.block_count();
-                self.bed.cut_off();
-                self.tally.cut_pages += before - self.bed.store.block_count();
+                if compacts {
+                    self.tally.compacted += self.bed.compact();
+                } else {
+                    self.bed.cut_off();
+                    self.tally.cut_pages += before - self.bed.store.block_count();
+                }
             }
             Operation::Build { fill, parts } => self.build(fill, parts),
             Operation::Mislead { block } => {
