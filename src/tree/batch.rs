@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 
 use super::{Arrival, InsertOptions, Seek, Tree};
-use crate::format::{Error, PAGE_SIZE, PageBytes, Result};
+use crate::format::{Block, Error, PAGE_SIZE, PageBytes, Result};
 use crate::log::{Change, Edit};
 use crate::page::{Entry, KeySpace, Page};
 use crate::store::{Exclusive, Locked, Store};
@@ -19,6 +19,9 @@ pub struct Batch<'t, S: Store, K: KeySpace> {
     leaf: Option<Locked<'t, S, Exclusive>>,
     /// The leaf as it is to become, and the edits that make it so.
     page: PageBytes,
+    /// Is told of each leaf that is done with, and where the next one begins; nothing is locked then.
+    ahead: &'t mut dyn FnMut(Block, &K::OwnedKey),
+    bound: K::OwnedKey,
     series: ArrayVec<u8, { MOST_BYTES + PAGE_SIZE }>,
 }
 
@@ -27,9 +30,10 @@ pub struct Batch<'t, S: Store, K: KeySpace> {
 const MOST_BYTES: usize = PAGE_SIZE / 2;
 
 impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
-    /// Begins.
-    pub fn new(tree: Tree<'t, S, K>, options: InsertOptions) -> Self {
-        Batch { tree, options, leaf: None, page: [0; PAGE_SIZE], series: ArrayVec::new() }
+    /// Begins. `ahead` is told of each leaf that is done with, and where the next one begins.
+    pub fn new(tree: Tree<'t, S, K>, options: InsertOptions, ahead: &'t mut dyn FnMut(Block, &K::OwnedKey)) -> Self {
+        let series = ArrayVec::new();
+        Batch { tree, options, leaf: None, page: [0; PAGE_SIZE], ahead, bound: K::FIRST, series }
     }
 
     /// Inserts an entry that is in one piece.
@@ -38,7 +42,7 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
         if self.takes(key, entry)? {
             return Ok(());
         }
-        self.finish();
+        self.finish()?;
         let leaf = self.tree.writable_leaf(key)?;
         self.tree.store.note_insert(&leaf, K::stretch(key));
         self.page = *leaf.bytes();
@@ -72,8 +76,10 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
     }
 
     /// Makes the change of the leaf at hand, if there is one. Nothing is locked or pinned then.
-    pub fn finish(&mut self) {
+    pub fn finish(&mut self) -> Result<()> {
         if let Some(mut leaf) = self.leaf.take() {
+            let block = leaf.block();
+            K::set_to_fence(&mut self.bound, self.tree.page(&leaf)?.high());
             if !self.series.is_empty() {
                 let edit = Edit::Series { edits: &self.series, page: Some(&self.page) };
                 self.tree.commit([Some(leaf.writable())], &Change::new().edit(edit));
@@ -81,6 +87,8 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
             }
             leaf.release();
             self.tree.store.check_interrupts();
+            (self.ahead)(block, &self.bound);
         }
+        Ok(())
     }
 }

@@ -7,7 +7,9 @@
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 
+use fpbtree_engine::scan::{Direction, Everything};
 use fpbtree_engine::sort::Sorter;
+use fpbtree_engine::store::PageStore;
 use fpbtree_engine::tree::{Batch, InsertOptions};
 use pgrx::PgSqlErrorCode::{ERRCODE_IN_FAILED_SQL_TRANSACTION, ERRCODE_INTERNAL_ERROR};
 use pgrx::pg_guard;
@@ -24,6 +26,7 @@ use crate::pg::tid::heap_place;
 use crate::pg::{errors, ffi, memory, options, relation};
 use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
+use crate::storage::prefetch::{self, LeavesAhead, PrefetchCounts};
 use crate::storage::recent_buffers;
 use crate::storage::tree::tree;
 use crate::values::keys::with_keys;
@@ -36,6 +39,8 @@ const FEW: u64 = 64;
 const PAUSE: u32 = 64;
 /// Entries between two times when memory is given back that comparison functions took.
 const BETWEEN_RESETS: u32 = 256;
+/// So many entries for each page of an index, and nearly all leaves get some: then they are asked for ahead.
+const LEAST_A_LEAF: u64 = 2;
 /// The least memory that sorting takes.
 const LEAST_MEMORY: usize = 4 << 20;
 
@@ -273,7 +278,18 @@ unsafe fn insert_entries<K: Sortable>(collected: *mut Collected<K>) {
         let store = PgStore::for_insertion(head.rel, &index, head.heap);
         let columns = Index::columns::<K>(head.rel);
         let options = InsertOptions { fill: options::fillfactor(head.rel) as usize, adds_version: head.adds_versions };
-        let mut batch = Batch::new(tree::<K>(&store, &index, &columns), options);
+        let tree = tree::<K>(&store, &index, &columns);
+        let is_dense = head.entries >= LEAST_A_LEAF * u64::from(store.block_count());
+        let distance = if is_dense { prefetch::distance(head.rel, prefetch::tablespace(head.rel), false) } else { 0 };
+        let leaves: &mut LeavesAhead<K> = memory::zeroed_value(head.context);
+        leaves.begin(distance);
+        let (mut counts, mut misses) = (PrefetchCounts::default(), prefetch::misses());
+        let mut ahead = |block, place: &K::OwnedKey| {
+            let missed = core::mem::replace(&mut misses, prefetch::misses()) != misses;
+            leaves.visit(block, missed, tree, &Everything, Direction::Forward, place, head.rel, &mut counts);
+            misses = prefetch::misses();
+        };
+        let mut batch = Batch::new(tree, options, &mut ahead);
         let mut since_reset = 0;
         sorter.drain(K::order(&columns), |entry| {
             store.expect(batch.insert(entry));
@@ -283,7 +299,11 @@ unsafe fn insert_entries<K: Sortable>(collected: *mut Collected<K>) {
                 ffi::MemoryContextReset(head.scratch);
             }
         });
-        batch.finish();
+        store.expect(batch.finish());
+        drop(batch);
+        leaves.close(&mut counts);
+        counts.add_to_session((*head.rel).rd_id);
+        memory::free(&raw mut *leaves);
         pg_sys::MemoryContextSwitchTo(before);
         ffi::MemoryContextReset(head.scratch);
     }

@@ -636,13 +636,14 @@ impl<M: KeyMaker> Machine<M> {
     /// Inserts rows in order, as many as there is room for.
     fn insert_together(&mut self, rows: BTreeSet<M::Row>, adds_version: bool) {
         let from = self.position();
-        let mut batch = Batch::new(self.bed.tree(), InsertOptions { fill: 90, adds_version });
+        let mut ahead = |_, _: &_| {};
+        let mut batch = Batch::new(self.bed.tree(), InsertOptions { fill: 90, adds_version }, &mut ahead);
         let is_in = |row: &M::Row| {
             batch.insert(&M::entry(row)).expect("the insertion succeeds");
             true
         };
         let inserted: Vec<M::Row> = rows.into_iter().take_while(|_| self.has_room()).filter(is_in).collect();
-        batch.finish();
+        batch.finish().expect("the insertion succeeds");
         drop(batch);
         assert!(self.bed.store.is_quiet(), "a lock or a pin is left over");
         for row in inserted {
