@@ -9,9 +9,6 @@ const MOST: usize = 64;
 /// Bytes beyond which a whole page image is logged instead.
 const MOST_BYTES: usize = PAGE_SIZE / 2;
 
-/// Bytes that are compared at once.
-const WORD: usize = size_of::<u64>();
-
 /// Byte ranges written in one page. No allocation, nothing to drop: it is filled inside critical sections.
 #[derive(Clone)]
 pub struct Ranges {
@@ -57,17 +54,6 @@ impl Ranges {
             self.whole = true;
         }
         self.whole |= self.bytes > MOST_BYTES;
-    }
-
-    /// Notes where a page is to be changed: in which of its words.
-    pub fn add_differences(&mut self, before: &PageBytes, after: &PageBytes) {
-        if self.whole {
-            return;
-        }
-        let ((before, _), (after, _)) = (before.as_chunks::<WORD>(), after.as_chunks::<WORD>());
-        for (at, _) in before.iter().zip(after).enumerate().filter(|(_, (before, after))| before != after) {
-            self.add(at * WORD, WORD);
-        }
     }
 
     /// Notes that the page was rewritten.

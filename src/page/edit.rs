@@ -142,12 +142,6 @@ impl<'a> PageMut<'a> {
         ranges.add_whole_page();
     }
 
-    /// Makes a page what edits have made of a copy of it.
-    pub fn become_edited(bytes: &mut PageBytes, edited: &PageBytes, ranges: &mut Ranges) {
-        ranges.add_differences(bytes, edited);
-        bytes[10..].copy_from_slice(&edited[10..]);
-    }
-
     fn nodes(&self) -> usize {
         (self.bytes[at::NODES] as usize).min(self.layout.nodes)
     }

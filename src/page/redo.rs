@@ -60,7 +60,8 @@ fn redo<'a>(edits: impl IntoIterator<Item = Edit<'a>>, bytes: &mut PageBytes) ->
 fn apply(edit: &Edit<'_>, bytes: &mut PageBytes, ranges: &mut Ranges) -> bool {
     match *edit {
         Edit::New(image) | Edit::Image(image) => PageMut::replace(bytes, image, ranges),
-        Edit::Series { page: Some(made), .. } => PageMut::become_edited(bytes, made, ranges),
+        // What generic records hold is what edits have written, equal or not: DEAD flags of a standby's own are undone by it.
+        Edit::Series { page: Some(made), .. } if ranges.whole_page() => bytes[10..].copy_from_slice(&made[10..]),
         _ => return PageMut::open(bytes, ranges).is_some_and(|mut page| make(edit, &mut page)),
     }
     true

@@ -14,9 +14,8 @@ use fpbtree_engine::tree::{Batch, InsertOptions};
 use pgrx::PgSqlErrorCode::{ERRCODE_IN_FAILED_SQL_TRANSACTION, ERRCODE_INTERNAL_ERROR};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, CommandId, Datum, ExecutorStart_hook_type, HEAP_COMBOCID, HeapTupleHeaderData, IndexInfo, ItemPointer,
-    MemoryContext, Oid, QueryDesc, Relation, Snapshot, SnapshotType, SpecTokenOffsetNumber, SubTransactionId,
-    SubXactEvent, XactEvent,
+    self, CommandId, Datum, ExecutorStart_hook_type, HeapTupleHeaderData, IndexInfo, ItemPointer, MemoryContext, Oid,
+    QueryDesc, Relation, Snapshot, SnapshotType, SubTransactionId, SubXactEvent, TransactionId, XactEvent,
 };
 
 use crate::am::sort::{Files, SortMemory, Sortable};
@@ -68,7 +67,9 @@ struct Head {
     subtransaction: SubTransactionId,
     command: CommandId,
     entries: u64,
+    /// Bytes of memory that it has, and the most that all may have together.
     memory: usize,
+    most: usize,
     /// Rows that are to be inserted one by one.
     pause: u32,
     adds_versions: bool,
@@ -133,6 +134,9 @@ pub unsafe fn collect(
                 false
             }
             Progress::Collects(head) => {
+                if (*head).is_broken {
+                    refuse(rel);
+                }
                 let Some(command) = command_of_row(heap, tid) else { return false };
                 if (*head).entries > 0 && (*head).command != command {
                     insert(head);
@@ -140,7 +144,7 @@ pub unsafe fn collect(
                 (*head).command = command;
                 (*head).adds_versions |= unchanged;
                 with_keys!(index.kind, K => add::<K>(head.cast(), (values, nulls, tid)));
-                if MEMORY.get() > most_memory() {
+                if MEMORY.get() > (*head).most {
                     insert_all();
                 }
                 true
@@ -185,6 +189,7 @@ unsafe fn new<K: Sortable>(rel: Relation, heap: Relation) -> *mut Head {
                 command: 0,
                 entries: 0,
                 memory: 0,
+                most: options::insert_batch().max(LEAST_MEMORY),
                 pause: 0,
                 adds_versions: false,
                 is_broken: false,
@@ -199,21 +204,43 @@ unsafe fn new<K: Sortable>(rel: Relation, heap: Relation) -> *mut Head {
 /// The command that put a row into the table, if it is this transaction's, and will be as long as that goes on: what ON
 /// CONFLICT puts there on trial may be taken away again, and its place be given to another row.
 unsafe fn command_of_row(heap: Relation, tid: ItemPointer) -> Option<CommandId> {
-    // SAFETY: the row was just put there, and as long as its page is pinned nobody moves it.
+    // SAFETY: the row's page is pinned and locked while its header is read.
     unsafe {
+        let own = pg_sys::GetCurrentTransactionIdIfAny();
+        if own == TransactionId::INVALID {
+            return None;
+        }
         let (number, (block, offset)) = ((*heap).rd_id.to_u32(), heap_place(tid));
         let buffer = recent_buffers::recall(heap, number, block).unwrap_or_else(|| {
             let buffer = ffi::ReadBuffer(heap, block);
             recent_buffers::remember(number, block, buffer);
             buffer
         });
-        let row = relation::tuple(relation::page(buffer), offset).cast::<HeapTupleHeaderData>();
-        let (inserted, on_trial) = ((*row).t_choice.t_heap, u32::from((*row).t_ctid.ip_posid) == SpecTokenOffsetNumber);
-        let is_changed = u32::from((*row).t_infomask) & HEAP_COMBOCID != 0;
-        ffi::ReleaseBuffer(buffer);
-        let is_own = inserted.t_xmin == pg_sys::GetCurrentTransactionIdIfAny();
-        (is_own && !on_trial && !is_changed).then_some(inserted.t_field3.t_cid)
+        // Who had it pinned alone before may move its tuples until the lock is there.
+        ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int);
+        let page = relation::page(buffer);
+        let command = if relation::has_tuple(page, offset) {
+            command_of(&*relation::tuple(page, offset).cast::<HeapTupleHeaderData>(), own)
+        } else {
+            None
+        };
+        ffi::UnlockReleaseBuffer(buffer);
+        command
     }
+}
+
+/// The same of a row's header.
+unsafe fn command_of(row: &HeapTupleHeaderData, own: TransactionId) -> Option<CommandId> {
+    // SAFETY: a heap tuple has these fields.
+    let inserted = unsafe { row.t_choice.t_heap };
+    let (flags, place) = (u32::from(row.t_infomask), u32::from(row.t_ctid.ip_posid));
+    let is_frozen = flags & pg_sys::HEAP_XMIN_FROZEN == pg_sys::HEAP_XMIN_FROZEN;
+    let is_collected =
+        inserted.t_xmin == own && place != pg_sys::SpecTokenOffsetNumber && flags & pg_sys::HEAP_COMBOCID == 0;
+    // SAFETY: without HEAP_COMBOCID it is the command.
+    let command = unsafe { inserted.t_field3.t_cid };
+    // Any snapshot sees a row that COPY has frozen.
+    is_collected.then_some(if is_frozen { 0 } else { command })
 }
 
 /// Adds an entry.
@@ -230,7 +257,7 @@ unsafe fn add<K: Sortable>(
         let mut row = K::new_row();
         K::put_row(&columns, head.rel, values, nulls, tid, &mut row);
         // Room enough never to use a file.
-        let room = 2 * most_memory();
+        let room = 2 * head.most;
         let sorter = sorter.get_or_insert_with(|| K::Sorter::new(SortMemory::of(head.context), Files::OWN, room));
         sorter.add(&K::entry(&row), K::order(&columns));
         head.entries += 1;
@@ -238,11 +265,6 @@ unsafe fn add<K: Sortable>(
         head.memory += taken;
         MEMORY.set(MEMORY.get() + taken);
     }
-}
-
-/// The most memory for all entries.
-fn most_memory() -> usize {
-    options::insert_batch().max(LEAST_MEMORY)
 }
 
 /// Inserts what is collected of an index. Raises an error if that failed before.
@@ -394,13 +416,15 @@ unsafe fn forget(is_over: impl Fn(*mut Head) -> bool) {
 
 /// Lets the server tell of the ends of transactions, and of queries that begin.
 fn register() {
-    if !IS_REGISTERED.replace(true) {
+    if !IS_REGISTERED.get() {
         // SAFETY: functions that stay loaded; one thread.
         unsafe {
-            pg_sys::RegisterXactCallback(Some(end_transaction), core::ptr::null_mut());
-            pg_sys::RegisterSubXactCallback(Some(end_subtransaction), core::ptr::null_mut());
+            ffi::RegisterXactCallback(Some(end_transaction), core::ptr::null_mut());
+            ffi::RegisterSubXactCallback(Some(end_subtransaction), core::ptr::null_mut());
             PREVIOUS.set(pg_sys::ExecutorStart_hook);
             pg_sys::ExecutorStart_hook = Some(start_query);
+            // Last: without memory for a callback nothing is collected. Twice does no harm.
+            IS_REGISTERED.set(true);
         }
     }
 }

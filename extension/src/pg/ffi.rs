@@ -107,7 +107,9 @@ unsafe extern "C-unwind" {
     pub fn PredicateLockPageCombine(rel: Relation, old: BlockNumber, new: BlockNumber);
     pub fn CheckForSerializableConflictIn(rel: Relation, tid: *mut pg_sys::ItemPointerData, block: BlockNumber);
 
-    // Queries.
+    // Queries and transactions.
+    pub fn RegisterXactCallback(callback: pg_sys::XactCallback, arg: *mut c_void);
+    pub fn RegisterSubXactCallback(callback: pg_sys::SubXactCallback, arg: *mut c_void);
     pub fn standard_ExecutorStart(query: *mut pg_sys::QueryDesc, flags: c_int);
 
     // Interrupts, delays, statistics, old snapshots.

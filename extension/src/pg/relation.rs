@@ -79,8 +79,10 @@ pub unsafe fn page(buffer: Buffer) -> *mut u8 {
     }
 }
 
-/// The bits of a line pointer that say where in its page the tuple is.
+/// The bits of a line pointer that say where in its page the tuple is, what it is, and that it is of a tuple.
 const LP_OFFSET: u32 = 0x7fff;
+const LP_FLAGS: u32 = 3 << 15;
+const LP_NORMAL: u32 = pg_sys::LP_NORMAL << 15;
 
 /// Where in a page `PageGetItemId` finds a row's line pointer.
 pub fn line_pointer(offset: u16) -> usize {
@@ -96,6 +98,15 @@ pub unsafe fn tuple(page: *const u8, offset: u16) -> *const u8 {
     // SAFETY: a line pointer is within its page.
     let place = unsafe { page.add(line_pointer(offset)).cast::<u32>().read_volatile() };
     page.wrapping_add((place & LP_OFFSET) as usize)
+}
+
+/// Whether a row has a tuple, by its line pointer.
+///
+/// # Safety
+/// `page` is a locked page of a table.
+pub unsafe fn has_tuple(page: *const u8, offset: u16) -> bool {
+    // SAFETY: a line pointer is within its page.
+    unsafe { page.add(line_pointer(offset)).cast::<u32>().read() & LP_FLAGS == LP_NORMAL }
 }
 
 /// Asks the hardware for a shared buffer's header and for bytes of the page in it. It need not be pinned.
