@@ -61,11 +61,9 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
         let Some(leaf) = &self.leaf else { return Ok(false) };
         let block = leaf.block();
         let page = Page::open(&self.page, self.tree.geometry, block)?;
-        let mut change = Change::new();
-        if self.series.len() > MOST_BYTES
-            || !matches!(Seek::<K>::At(key).arrival(&page, 0), Arrival::Here)
-            || !page.insertion(key, entry, &mut change)
-        {
+        let (seek, mut change) = (Seek::<K>::At(key), Change::new());
+        let is_there = || seek.is_enclosed(&page) || matches!(seek.arrival(&page, 0), Arrival::Here);
+        if self.series.len() > MOST_BYTES || !is_there() || !page.insertion(key, entry, &mut change) {
             return Ok(false);
         }
         if !change.redo(0, &mut self.page) {
