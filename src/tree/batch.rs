@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 
 use super::{Arrival, InsertOptions, Seek, Tree};
-use crate::format::{Block, Error, PAGE_SIZE, PageBytes, Result};
+use crate::format::{Block, Error, NO_BLOCK, PAGE_SIZE, PageBytes, Result};
 use crate::log::{Change, Edit};
 use crate::page::{Entry, KeySpace, Page};
 use crate::store::{Exclusive, Locked, Store};
@@ -22,6 +22,9 @@ pub struct Batch<'t, S: Store, K: KeySpace> {
     /// Is told of each leaf that is done with, and where the next one begins; nothing is locked then.
     ahead: &'t mut dyn FnMut(Block, &K::OwnedKey),
     bound: K::OwnedKey,
+    /// The leaf that entries went to last, and how many of it did.
+    block: Block,
+    run: usize,
     series: ArrayVec<u8, { MOST_BYTES + PAGE_SIZE }>,
 }
 
@@ -33,7 +36,17 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
     /// Begins. `ahead` is told of each leaf that is done with, and where the next one begins.
     pub fn new(tree: Tree<'t, S, K>, options: InsertOptions, ahead: &'t mut dyn FnMut(Block, &K::OwnedKey)) -> Self {
         let series = ArrayVec::new();
-        Batch { tree, options, leaf: None, page: [0; PAGE_SIZE], ahead, bound: K::FIRST, series }
+        Batch {
+            tree,
+            options,
+            leaf: None,
+            page: [0; PAGE_SIZE],
+            ahead,
+            bound: K::FIRST,
+            block: NO_BLOCK,
+            run: 0,
+            series,
+        }
     }
 
     /// Inserts an entry that is in one piece.
@@ -45,15 +58,35 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
         self.finish()?;
         let leaf = self.tree.writable_leaf(key)?;
         self.tree.store.note_insert(&leaf, K::stretch(key));
+        if leaf.block() != self.block {
+            (self.block, self.run) = (leaf.block(), 0);
+        }
         self.page = *leaf.bytes();
         self.leaf = Some(leaf);
         if self.takes(key, entry)? {
             return Ok(());
         }
-        match self.leaf.take() {
-            Some(leaf) => self.tree.insert_into(leaf, entry, None, self.options),
-            None => Ok(()),
+        let Some(leaf) = self.leaf.take() else { return Ok(()) };
+        let page = self.tree.page(&leaf)?;
+        let left = self.share(page.rank(page.locate(key)), page.entries());
+        self.run += 1;
+        self.tree.insert_into(leaf, entry, None, InsertOptions { left, ..self.options })
+    }
+
+    /// How much of a full leaf is to stay left, in percent, so that all pages that its entries and those of the batch will
+    /// take end up equally full, and as full as a build leaves them. Entries before the next one have had theirs: as many
+    /// for each as are to come for each of the others, it is supposed.
+    fn share(&self, before: usize, total: usize) -> usize {
+        let run = self.run.min(before);
+        if run == 0 || before == run || total == 0 {
+            return InsertOptions::filling(0).left;
         }
+        let (passed, full) = (before as f64 / total as f64, self.options.fill as f64 / 100.0);
+        let growth = before as f64 / (before - run) as f64;
+        let all = passed + (1.0 - passed) * growth;
+        let each = all / (all / full).ceil().max(2.0);
+        let share = if passed >= each { each } else { passed + (each - passed) / growth };
+        (share * 100.0) as usize
     }
 
     /// Whether the entry belongs into the leaf at hand and has room there; then it is put there.
@@ -70,6 +103,7 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
             return Err(Error::Corrupt { block, what: "page has no room for what it was said to have" });
         }
         change.add_to_series(&mut self.series);
+        self.run += 1;
         Ok(true)
     }
 

@@ -13,18 +13,28 @@ pub struct InsertOptions {
     pub fill: usize,
     /// The entry is another version of a row that has one with the same key, likely in the same leaf.
     pub adds_version: bool,
+    /// How much of a leaf that is split stays left, in percent, if nothing else speaks for another place.
+    pub(super) left: usize,
 }
+
+/// An even split.
+const HALF: usize = 50;
 
 /// Entries behind a new one in its page that are few enough for an ascending stretch to go on behind the page.
 const NEARLY_ALL: usize = 16;
 
 impl InsertOptions {
     /// An inner page's entry.
-    const INNER: InsertOptions = InsertOptions { fill: INNER_SPLIT_FILL, adds_version: false };
+    const INNER: InsertOptions = InsertOptions::filling(INNER_SPLIT_FILL);
 
     /// A new row's entry.
-    pub fn filling(fill: usize) -> InsertOptions {
-        InsertOptions { fill, adds_version: false }
+    pub const fn filling(fill: usize) -> InsertOptions {
+        InsertOptions { fill, adds_version: false, left: HALF }
+    }
+
+    /// The same, of another version of a row or not.
+    pub const fn adding_version(self, adds_version: bool) -> InsertOptions {
+        InsertOptions { adds_version, ..self }
     }
 }
 
@@ -106,7 +116,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
                 continue;
             }
             if target.block() != ROOT {
-                return self.split(target, entry, below, options.fill);
+                return self.split(target, entry, below, options);
             }
             self.grow_root(target)?;
             target = self.writable_page(key, level)?;
@@ -219,7 +229,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         mut target: Locked<'t, S, Exclusive>,
         entry: &Entry<'_, K>,
         mut below: Option<Locked<'t, S, Exclusive>>,
-        fill: usize,
+        options: InsertOptions,
     ) -> Result<()> {
         debug_assert_ne!(target.block(), ROOT, "the root grows instead");
         let page = self.page(&target)?;
@@ -236,7 +246,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             return Err(Error::Corrupt { block, what: "page is full without an entry" });
         }
         let mut fence = K::FIRST;
-        let keep = K::choose_split(&entries, self.aim(&page, &entries, before, fill), self.order, &mut fence);
+        let keep = K::choose_split(&entries, self.aim(&page, &entries, before, options), self.order, &mut fence);
         let middle = K::fence_of(&fence);
         let fill = Links::<K>::HALF;
         let left_links = Links { level, left: page.left(), right: new_block, low: page.low(), high: middle, fill };
@@ -291,10 +301,10 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     }
 
     /// Where to split a page that is to have these entries, the new one behind so many others.
-    fn aim(&self, page: &Page<'_, K>, entries: &Joined<'_, K>, before: usize, fill: usize) -> Aim {
+    fn aim(&self, page: &Page<'_, K>, entries: &Joined<'_, K>, before: usize, options: InsertOptions) -> Aim {
         let (level, total) = (page.level(), entries.len());
         let appends = !is_link(page.right()) && before + 1 == total;
-        let fill = if level == 0 { fill } else { INNER_SPLIT_FILL };
+        let (fill, left) = if level == 0 { (options.fill, options.left) } else { (INNER_SPLIT_FILL, HALF) };
         let new = entries.get(before);
         let repeats = |rank| {
             let other = entries.get(rank);
@@ -306,7 +316,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         // The stretch goes on behind the page, or before keys that it does not reach.
         let goes_on = total - before <= NEARLY_ALL;
         Aim {
-            left: if appends || ascends && goes_on { fill } else { 50 },
+            left: if appends || ascends && goes_on { fill } else { left },
             parting: is_behind.then_some(before),
             exactly: (ascends && !goes_on).then_some(before + 1),
         }

@@ -179,7 +179,7 @@ impl<C: KeyMaker> Busy<C> {
     /// Inserts a row, or says which one is in its way.
     fn try_insert(&self, tree: Tree<'_, impl Store, C::Keys>, row: &C::Row) -> Option<Tid> {
         let entry = C::entry(row);
-        let options = InsertOptions { fill: 90, adds_version: self.roll(2) == 0 };
+        let options = InsertOptions::filling(90).adding_version(self.roll(2) == 0);
         if !self.unique {
             tree.insert_entry(&entry, options).unwrap();
             return None;

@@ -29,7 +29,10 @@ impl<L: Lane> Versions<L> {
         let (_, tid) = key::<L>(0, self.made);
         self.made += 1;
         let entry = Entry { key: lane, tid, child: NO_BLOCK };
-        self.bed.tree().insert_entry(&entry, InsertOptions { fill: 90, adds_version }).expect("the insertion succeeds");
+        self.bed
+            .tree()
+            .insert_entry(&entry, InsertOptions::filling(90).adding_version(adds_version))
+            .expect("the insertion succeeds");
         self.bed.model.insert(Key::new(lane, tid));
     }
 

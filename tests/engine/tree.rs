@@ -1,10 +1,11 @@
 //! The tree against a sorted set.
 
 use crate::common::*;
-use fpbtree_engine::format::{Geometry, Key, Lane, Tid};
+use fpbtree_engine::format::{Geometry, Key, Lane, NO_BLOCK, Tid};
+use fpbtree_engine::page::Entry;
 use fpbtree_engine::scan::{Direction, Selection, kill};
 use fpbtree_engine::store::PageStore;
-use fpbtree_engine::tree::DeadTids;
+use fpbtree_engine::tree::{Batch, DeadTids, InsertOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -291,5 +292,30 @@ fn merged_leaves_have_room() {
         assert_eq!((census.free_pages, bed.store.block_count() as u64), (0, 2 + fills.len() as u64));
         assert_eq!(bed.vacuum(|_| false).merged_pages, 0, "what is merged is merged at once");
         bed.check();
+    }
+}
+
+/// A batch leaves no page half full behind it, however many entries it has for each that was there before.
+#[test]
+fn batches_leave_pages_full() {
+    for (before, more) in [(2000, 30_000), (20_000, 20_000), (0, 20_000), (30_000, 3000)] {
+        let mut random = StdRng::seed_from_u64(before as u64);
+        let mut bed = Bed::<u64>::new(normal::<u64>(), ROOM);
+        (0..before).for_each(|_| bed.insert(some_key(&mut random, 1 << 60)));
+        let some = (0..more).map(|_| some_key::<u64>(&mut random, 1 << 60)).map(|(lane, tid)| Key::new(lane, tid));
+        let rows: std::collections::BTreeSet<Key<u64>> = some.filter(|row| !bed.model.contains(row)).collect();
+        let mut ahead = |_, _: &_| {};
+        let mut batch = Batch::new(bed.tree(), InsertOptions::filling(90), &mut ahead);
+        rows.iter().for_each(|row| {
+            let entry = Entry { key: row.lane, tid: row.tid, child: NO_BLOCK };
+            batch.insert(&entry).expect("the insertion succeeds");
+        });
+        batch.finish().expect("the insertion succeeds");
+        drop(batch);
+        bed.model.extend(rows);
+        bed.check();
+        let census = bed.tree().census().unwrap();
+        let fill = census.fill / census.leaf_pages as f64;
+        assert!(fill > 0.55, "{before}, {more}: {fill}");
     }
 }

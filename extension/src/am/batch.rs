@@ -299,7 +299,7 @@ unsafe fn insert_entries<K: Sortable>(collected: *mut Collected<K>) {
         let index = Index::of(head.rel);
         let store = PgStore::for_insertion(head.rel, &index, head.heap);
         let columns = Index::columns::<K>(head.rel);
-        let options = InsertOptions { fill: options::fillfactor(head.rel) as usize, adds_version: head.adds_versions };
+        let options = InsertOptions::filling(options::fillfactor(head.rel) as usize).adding_version(head.adds_versions);
         let tree = tree::<K>(&store, &index, &columns);
         let is_dense = head.entries >= LEAST_A_LEAF * u64::from(store.block_count());
         let distance = if is_dense { prefetch::distance(head.rel, prefetch::tablespace(head.rel), false) } else { 0 };

@@ -40,7 +40,7 @@ pub unsafe extern "C-unwind" fn aminsert(
             return false;
         }
         let store = PgStore::for_insertion(rel, &index, heap);
-        let options = InsertOptions { fill: options::fillfactor(rel) as usize, adds_version: unchanged };
+        let options = InsertOptions::filling(options::fillfactor(rel) as usize).adding_version(unchanged);
         let checks = check != IndexUniqueCheck::UNIQUE_CHECK_NO;
         if checks && unique::is_checked(rel, nulls) {
             let row = UniqueInsert { rel, heap, values, nulls, tid: *tid };

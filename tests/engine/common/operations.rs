@@ -627,7 +627,8 @@ impl<M: KeyMaker> Machine<M> {
             return;
         }
         let from = self.position();
-        let inserted = self.bed.tree().insert_entry(&M::entry(&row), InsertOptions { fill: 90, adds_version });
+        let inserted =
+            self.bed.tree().insert_entry(&M::entry(&row), InsertOptions::filling(90).adding_version(adds_version));
         inserted.expect("the insertion succeeds");
         assert!(self.bed.model.insert(row.clone()));
         self.log(from, Event::Inserted, row);
@@ -637,7 +638,8 @@ impl<M: KeyMaker> Machine<M> {
     fn insert_together(&mut self, rows: BTreeSet<M::Row>, adds_version: bool) {
         let from = self.position();
         let mut ahead = |_, _: &_| {};
-        let mut batch = Batch::new(self.bed.tree(), InsertOptions { fill: 90, adds_version }, &mut ahead);
+        let mut batch =
+            Batch::new(self.bed.tree(), InsertOptions::filling(90).adding_version(adds_version), &mut ahead);
         let is_in = |row: &M::Row| {
             batch.insert(&M::entry(row)).expect("the insertion succeeds");
             true
