@@ -309,9 +309,19 @@ COMMENT ON FUNCTION fpbtree_stat_hot_reset(pg_catalog.regclass) IS
     'lets fpbtree_stat_hot count an fpbtree index from zero again, for those who may SELECT from its table';
 
 
+CREATE FUNCTION fpbtree_exchange(old pg_catalog.regclass, new pg_catalog.regclass)
+RETURNS pg_catalog.void
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'fpbtree_exchange_wrapper';
+
+COMMENT ON FUNCTION fpbtree_exchange(pg_catalog.regclass, pg_catalog.regclass) IS
+    'has an index take the place of one like it, constraint and foreign keys included, which is dropped; see fpbtree_migration()';
+
 /*
  * Moving an index: one of the other method is built beside it under a temporary name, then the two exchange names. So the
  * temporary name always belongs to what can be dropped, whatever has failed: at first the new index, then the old one.
+ * Where a constraint or foreign keys are tied to the old one (18 and later), the new one takes its place with them, and
+ * the old one is dropped at once.
  *
  * A partitioned index moves with its partitions, as a tree; any other index is a tree of one.
  */
@@ -324,13 +334,15 @@ RETURNS TABLE (
     relation pg_catalog.text,
     schema pg_catalog.text,
     name pg_catalog.name,
-    temporary pg_catalog.name
+    temporary pg_catalog.name,
+    tied pg_catalog.bool
 )
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $tree$
     SELECT c.oid, p.parentrelid, coalesce(p.level, 0), c.relkind = 'i', format('%s.%I', s.schema, t.relname), s.schema,
-        c.relname, 'fpbtree_migration_' || md5(c.relname)
+        c.relname, 'fpbtree_migration_' || md5(c.relname),
+        EXISTS (SELECT FROM pg_constraint o WHERE o.conindid = c.oid AND o.contype IN ('p', 'u', 'f'))
     FROM (SELECT index UNION SELECT relid FROM pg_partition_tree(index)) AS members (oid)
         JOIN pg_class c ON c.oid = members.oid
         JOIN pg_index i ON i.indexrelid = c.oid
@@ -374,17 +386,21 @@ BEGIN
         JOIN pg_am a ON a.oid = c.relam
     WHERE m.member = index;
 
-    /* As pg_get_indexdef() writes them, and what of them the other method has. */
-    SELECT ' WITH (' || string_agg(o.parameter, ', ') || ')',
-        ' WITH (' || string_agg(o.parameter, ', ') FILTER (WHERE method = 'fpbtree' OR o.common) || ')'
+    /* As pg_get_indexdef() writes them, what of them the other method has, and what a constraint's index has to have. */
+    SELECT ' WITH (' || string_agg(o.parameter, ', ' ORDER BY o.n) FILTER (WHERE o.present) || ')',
+        ' WITH (' || string_agg(o.parameter, ', ' ORDER BY o.n) FILTER (WHERE method = 'fpbtree' OR o.common) || ')'
     INTO tail, parameters
     FROM pg_class c
         CROSS JOIN LATERAL (
-            SELECT option_name IN ('fillfactor', 'deduplicate_items'),
+            SELECT true, option_name IN ('fillfactor', 'deduplicate_items'),
                 format(CASE option_value WHEN quote_ident(option_value) THEN '%I=%s' ELSE '%I=%L' END,
-                    option_name, option_value)
-            FROM pg_options_to_table(c.reloptions)
-        ) AS o (common, parameter)
+                    option_name, option_value), n
+            FROM ROWS FROM (pg_options_to_table(c.reloptions)) WITH ORDINALITY AS present (option_name, option_value, n)
+            UNION ALL
+            SELECT false, false, 'method=fpbtree', NULL
+            FROM pg_constraint o
+            WHERE o.conindid = c.oid AND o.contype IN ('p', 'u') AND known.method = 'btree'
+        ) AS o (present, common, parameter, n)
     WHERE c.oid = index;
 
     /* Cut by its two ends, which are known to the letter: names and expressions may contain anything. */
@@ -440,15 +456,22 @@ BEGIN
             (2, c.relispartition AND m.level = 0, 'dependent_objects_still_exist',
                 format('index %s is a partition of another one', m.member::regclass),
                 format('Move %s, which takes its partitions along.', pg_partition_root(m.member))),
-            (3, o.contype = 'f', 'dependent_objects_still_exist',
+            (3, o.contype = 'f' AND current_setting('server_version_num')::int < 180000, 'dependent_objects_still_exist',
                 format('foreign key %s of table %s depends on index %s', o.name, o.relation, m.member::regclass),
                 'Drop the foreign key first and add it again afterwards: before PostgreSQL 18 it needs a btree index.'),
             (4, o.contype = 'x', 'dependent_objects_still_exist',
                 format('index %s belongs to constraint %s', m.member::regclass, o.name),
                 format('Drop the constraint, and add it again with EXCLUDE USING %I.', method)),
-            (5, o.contype IN ('p', 'u'), 'dependent_objects_still_exist',
+            (5, o.contype IN ('p', 'u') AND current_setting('server_version_num')::int < 180000,
+                'dependent_objects_still_exist',
                 format('index %s belongs to constraint %s', m.member::regclass, o.name),
-                'PostgreSQL ties such constraints to btree. Drop it first if a unique index will do.'),
+                'Before PostgreSQL 18 such constraints need a btree index. Drop it first if a unique index will do.'),
+            (5, o.contype IN ('p', 'u', 'f') AND (NOT m.leaf OR c.relispartition), 'dependent_objects_still_exist',
+                format('index %s belongs to constraint %s of a partitioned table', m.member::regclass, o.name),
+                format('Drop the constraint, and add it again WITH (method = %s).', method)),
+            (5, NOT i.indimmediate, 'dependent_objects_still_exist',
+                format('index %s belongs to constraint %s, which is deferrable', m.member::regclass, o.name),
+                format('Drop the constraint, and add it again WITH (method = %s).', method)),
             (6, missing.name IS NOT NULL, 'undefined_object',
                 format('operator class %s does not exist for access method "%s"', missing.name, method),
                 CASE method
@@ -514,6 +537,12 @@ BEGIN
             HINT = 'An earlier message may tell why. The index is as before: call fpbtree_migration() again.';
     END IF;
 
+    IF (SELECT m.tied FROM @extschema@.fpbtree_migration_tree(old) m WHERE m.member = old) THEN
+        EXECUTE format('COMMENT ON INDEX %s IS NULL', new);
+        PERFORM @extschema@.fpbtree_exchange(old, new);
+        RETURN;
+    END IF;
+
     FOR mark IN
         SELECT format('COMMENT ON INDEX %s IS %L', new, obj_description(old, 'pg_class'))
         UNION ALL
@@ -542,7 +571,7 @@ END
 $finish$;
 
 COMMENT ON FUNCTION fpbtree_migration_finish(pg_catalog.regclass, pg_catalog.regclass, pg_catalog.name) IS
-    'gives an index the comment and the marks of the one that it is like, or raises; see fpbtree_migration()';
+    'gives an index the comment and the marks, or the place, of the one that it is like, or raises; see fpbtree_migration()';
 
 CREATE FUNCTION fpbtree_migration_block(statements pg_catalog.text)
 RETURNS pg_catalog.text
@@ -576,7 +605,7 @@ AS $drop$
     FROM @extschema@.fpbtree_migration_tree(index) m
         JOIN pg_index i ON i.indexrelid = m.member
     WHERE (m.leaf OR m.level = 0)
-        AND (NOT present
+        AND (NOT present AND NOT m.tied
             OR EXISTS (
                 SELECT FROM pg_index x
                     JOIN pg_class t ON t.oid = x.indexrelid
@@ -601,12 +630,13 @@ AS $swap$
             (2, CASE WHEN NOT m.leaf THEN @extschema@.fpbtree_migration_create(m.member, method, m.temporary) END),
             (3, CASE WHEN m.level > 0 THEN
                 format('ALTER INDEX %s.%I ATTACH PARTITION %s.%I', p.schema, p.temporary, m.schema, m.temporary) END),
-            (4, concat_ws(E';\n    ',
+            (4, CASE WHEN NOT m.tied THEN concat_ws(E';\n    ',
                 format('ALTER INDEX %s.%I RENAME TO %s_', m.schema, m.name, m.temporary),
                 format('ALTER INDEX %s.%I RENAME TO %I', m.schema, m.temporary, m.name),
-                format('ALTER INDEX %s.%s_ RENAME TO %I', m.schema, m.temporary, m.temporary))),
+                format('ALTER INDEX %s.%s_ RENAME TO %I', m.schema, m.temporary, m.temporary)) END),
             (5, format('PERFORM @extschema@.fpbtree_migration_finish(%L, %L, %L)',
-                format('%s.%I', m.schema, m.temporary), format('%s.%I', m.schema, m.name), method))
+                format('%s.%I', m.schema, CASE WHEN m.tied THEN m.name ELSE m.temporary END),
+                format('%s.%I', m.schema, CASE WHEN m.tied THEN m.temporary ELSE m.name END), method))
         ) AS s (step, statement)
 $swap$;
 

@@ -9,7 +9,7 @@ mod pg;
 mod storage;
 mod values;
 
-use am::{nodes, planner};
+use am::{constraints, nodes, planner};
 use pg::{options, reserve};
 use storage::{hot_keys, own_wal};
 
@@ -24,6 +24,7 @@ pub extern "C-unwind" fn _PG_init() {
     options::register();
     planner::register();
     nodes::register();
+    constraints::register();
     own_wal::register();
     hot_keys::register();
     #[cfg(feature = "pg18")]

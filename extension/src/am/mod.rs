@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod build;
+pub mod constraints;
 pub mod cost;
 #[cfg(feature = "pg18")]
 pub mod explain;

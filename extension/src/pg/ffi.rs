@@ -479,6 +479,93 @@ unsafe extern "C-unwind" {
         second: Datum,
         third: Datum,
     ) -> Datum;
+
+    // Statements, and the catalogs they change.
+    pub fn standard_ProcessUtility(
+        statement: *mut pg_sys::PlannedStmt,
+        text: *const c_char,
+        is_read_only: bool,
+        context: pg_sys::ProcessUtilityContext::Type,
+        parameters: pg_sys::ParamListInfo,
+        environment: *mut pg_sys::QueryEnvironment,
+        destination: *mut pg_sys::DestReceiver,
+        completion: *mut pg_sys::QueryCompletion,
+    );
+    pub fn defGetString(parameter: *mut pg_sys::DefElem) -> *mut c_char;
+    pub fn makeDefElem(name: *mut c_char, value: *mut Node, location: c_int) -> *mut pg_sys::DefElem;
+    pub fn makeString(text: *mut c_char) -> *mut pg_sys::String;
+    pub fn pstrdup(text: *const c_char) -> *mut c_char;
+    pub fn get_index_am_oid(name: *const c_char, missing_ok: bool) -> Oid;
+}
+
+// What only the constraints of 18 need.
+#[cfg(feature = "pg18")]
+#[allow(missing_docs)]
+unsafe extern "C-unwind" {
+    pub fn ProcessUtility(
+        statement: *mut pg_sys::PlannedStmt,
+        text: *const c_char,
+        is_read_only: bool,
+        context: pg_sys::ProcessUtilityContext::Type,
+        parameters: pg_sys::ParamListInfo,
+        environment: *mut pg_sys::QueryEnvironment,
+        destination: *mut pg_sys::DestReceiver,
+        completion: *mut pg_sys::QueryCompletion,
+    );
+    pub fn AlterTableGetLockLevel(commands: *mut List) -> LOCKMODE;
+    pub fn AlterTableLookupRelation(statement: *mut pg_sys::AlterTableStmt, lock: LOCKMODE) -> Oid;
+    pub fn find_all_inheritors(table: Oid, lock: LOCKMODE, parents: *mut *mut List) -> *mut List;
+    pub fn relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
+    pub fn RelationGetIndexList(table: Relation) -> *mut List;
+    pub fn RelationGetIndexExpressions(index: Relation) -> *mut List;
+    pub fn RelationGetIndexPredicate(index: Relation) -> *mut List;
+    pub fn IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
+    pub fn GetDefaultOpClass(ty: Oid, method: Oid) -> Oid;
+    pub fn get_atttypetypmodcoll(table: Oid, number: i16, ty: *mut Oid, modifier: *mut i32, collation: *mut Oid);
+    pub fn get_attoptions(table: Oid, number: i16) -> Datum;
+    pub fn get_relname_relid(name: *const c_char, schema: Oid) -> Oid;
+    pub fn get_rel_name(relation: Oid) -> *mut c_char;
+    pub fn get_rel_namespace(relation: Oid) -> Oid;
+    pub fn get_rel_relam(relation: Oid) -> Oid;
+    pub fn get_namespace_name(schema: Oid) -> *mut c_char;
+    pub fn get_index_constraint(index: Oid) -> Oid;
+    pub fn get_index_ref_constraints(index: Oid) -> *mut List;
+    pub fn get_constraint_index(constraint: Oid) -> Oid;
+    pub fn get_constraint_name(constraint: Oid) -> *mut c_char;
+    pub fn get_constraint_type(constraint: Oid) -> c_char;
+    pub fn get_relation_constraint_oid(table: Oid, name: *const c_char, missing_ok: bool) -> Oid;
+    pub fn makeRangeVar(schema: *mut c_char, name: *mut c_char, location: c_int) -> *mut pg_sys::RangeVar;
+    pub fn ChooseRelationName(
+        name: *const c_char,
+        other: *const c_char,
+        label: *const c_char,
+        schema: Oid,
+        is_constraint: bool,
+    ) -> *mut c_char;
+    pub fn untransformRelOptions(options: Datum) -> *mut List;
+    pub fn generateClonedIndexStmt(
+        table: *mut pg_sys::RangeVar,
+        index: Relation,
+        columns: *const pg_sys::AttrMap,
+        constraint: *mut Oid,
+    ) -> *mut pg_sys::IndexStmt;
+    pub fn DefineIndex(
+        table: Oid,
+        statement: *mut pg_sys::IndexStmt,
+        index: Oid,
+        parent: Oid,
+        parent_constraint: Oid,
+        parts: c_int,
+        is_alter_table: bool,
+        check_rights: bool,
+        check_not_in_use: bool,
+        skip_build: bool,
+        quiet: bool,
+    ) -> pg_sys::ObjectAddress;
+    pub fn index_concurrently_swap(new: Oid, old: Oid, old_name: *const c_char);
+    pub fn performDeletion(object: *const pg_sys::ObjectAddress, behavior: pg_sys::DropBehavior::Type, flags: c_int);
+    pub fn CacheInvalidateRelcacheByRelid(relation: Oid);
+    pub fn CommandCounterIncrement();
 }
 
 /// A function of SQL.

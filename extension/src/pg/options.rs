@@ -1,14 +1,16 @@
 //! Storage parameters, `CREATE INDEX … WITH (fillfactor = …)`, and settings, `SET fpbtree.prefetch = …`.
 
 use core::cell::Cell;
-use core::ffi::{CStr, c_int};
+use core::ffi::{CStr, c_char, c_int};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use pgrx::PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Relation};
 
+use crate::pg::errors;
 use crate::pg::per_backend::PerBackend;
 
 /// How full the build packs pages, in percent, where nothing else is said.
@@ -35,6 +37,8 @@ static HOT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_HOT_CACH
 static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
 static CUSTOM_SCANS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static INSERT_BATCH: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_INSERT_BATCH);
+#[cfg(feature = "pg18")]
+static CONSTRAINTS: GucSetting<bool> = GucSetting::<bool>::new(false);
 static UNIQUE_INDEX: GucSetting<OnUniqueIndex> = GucSetting::<OnUniqueIndex>::new(OnUniqueIndex::Notice);
 
 /// What is said of a new unique index before 18, which breaks `INSERT … ON CONFLICT` on its table.
@@ -70,6 +74,8 @@ struct Options {
     prefetch_distance: c_int,
     hot_cache: bool,
     deduplicate_items: bool,
+    /// Where the text begins.
+    method: c_int,
 }
 
 /// What the server calls our set of parameters.
@@ -121,11 +127,34 @@ pub fn register() {
             true,
             pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
         );
+        // What a constraint's method is read from before there is an index (`am::constraints`).
+        pg_sys::add_string_reloption(
+            KIND.get(),
+            c"method".as_ptr(),
+            c"Has a dump of a constraint say that its index is of fpbtree".as_ptr(),
+            core::ptr::null(),
+            Some(check_method),
+            pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+        );
+    }
+}
+
+/// Raises if an index of ours is to be of another method.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_method(name: *const c_char) {
+    // SAFETY: null for the default, or a C string.
+    if !name.is_null() && unsafe { CStr::from_ptr(name) } != c"fpbtree" {
+        errors::raise(
+            ERRCODE_INVALID_PARAMETER_VALUE,
+            format_args!("an fpbtree index cannot be of another method"),
+            None,
+            Some(format_args!("fpbtree_migration() tells how to move an index to btree.")),
+        );
     }
 }
 
 /// Makes each setting known, as long as the server has memory for it.
-const SETTINGS: [fn(); 7] = [
+const SETTINGS: &[fn()] = &[
     || {
         GucRegistry::define_bool_guc(
             c"fpbtree.prefetch",
@@ -192,6 +221,17 @@ const SETTINGS: [fn(); 7] = [
             GucFlags::default(),
         );
     },
+    #[cfg(feature = "pg18")]
+    || {
+        GucRegistry::define_bool_guc(
+            c"fpbtree.constraints",
+            c"Lets PRIMARY KEY and UNIQUE constraints have fpbtree indexes where nothing is said.",
+            c"As if WITH (method = fpbtree) were written; WITH (method = btree) says otherwise.",
+            &CONSTRAINTS,
+            GucContext::Userset,
+            GucFlags::default(),
+        );
+    },
     || {
         // SAFETY: the server's own flag. A setting that only a start can change can only be made then.
         let is_preloaded = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
@@ -234,6 +274,7 @@ pub unsafe extern "C-unwind" fn amoptions(reloptions: Datum, validate: bool) -> 
         element(c"prefetch_distance", pg_sys::relopt_type::RELOPT_TYPE_INT, offset_of!(Options, prefetch_distance)),
         element(c"hot_cache", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, hot_cache)),
         element(c"deduplicate_items", pg_sys::relopt_type::RELOPT_TYPE_BOOL, offset_of!(Options, deduplicate_items)),
+        element(c"method", pg_sys::relopt_type::RELOPT_TYPE_STRING, offset_of!(Options, method)),
     ];
     let (kind, size, count) = (KIND.get(), size_of::<Options>(), elements.len() as c_int);
     // SAFETY: the table has the elements it is said to have. Raw, so that a wrong value's error comes through whole.
@@ -266,6 +307,12 @@ pub fn insert_batch() -> usize {
 /// Whether the planner may use plan nodes of ours.
 pub fn custom_scans() -> bool {
     CUSTOM_SCANS.get()
+}
+
+/// Whether constraints of which nothing is said have indexes of ours.
+#[cfg(feature = "pg18")]
+pub fn constraints() -> bool {
+    CONSTRAINTS.get()
 }
 
 /// What is said of a new unique index before 18.

@@ -1,6 +1,7 @@
 //! The functions of the install script, as plain C-language functions: they own no destructor, so errors pass whole.
 
 mod check;
+mod exchange;
 pub mod opened;
 mod result;
 mod stats;

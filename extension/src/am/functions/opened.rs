@@ -94,7 +94,8 @@ unsafe fn open_ours(index: Oid, lock: LOCKMODE) -> Relation {
     }
 }
 
-fn gone(oid: Oid) -> ! {
+/// Raises that there is no such relation.
+pub(super) fn gone(oid: Oid) -> ! {
     errors::raise(ERRCODE_UNDEFINED_OBJECT, format_args!("there is no relation with OID {}", oid.to_u32()), None, None)
 }
 
@@ -117,12 +118,7 @@ unsafe fn check_privilege(privilege: &Privilege, index: Relation) {
     unsafe {
         let (user, table) = (pg_sys::GetUserId(), (*(*index).rd_index).indrelid);
         match privilege {
-            Privilege::Own if !owns((*index).rd_id, user) => errors::raise(
-                ERRCODE_INSUFFICIENT_PRIVILEGE,
-                format_args!("must be owner of index {}", Name(index)),
-                None,
-                None,
-            ),
+            Privilege::Own => check_owner(index),
             Privilege::Read if !may_read(table, user) => errors::raise(
                 ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format_args!("permission denied for the table of index {}", Name(index)),
@@ -131,6 +127,22 @@ unsafe fn check_privilege(privilege: &Privilege, index: Relation) {
             ),
             _ => {}
         }
+    }
+}
+
+/// Raises unless the caller owns an index.
+///
+/// # Safety
+/// It is open.
+pub(super) unsafe fn check_owner(index: Relation) {
+    // SAFETY: catalog lookups.
+    if unsafe { !owns((*index).rd_id, pg_sys::GetUserId()) } {
+        errors::raise(
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format_args!("must be owner of index {}", Name(index)),
+            None,
+            None,
+        );
     }
 }
 

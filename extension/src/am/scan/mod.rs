@@ -46,11 +46,16 @@ macro_rules! with_state {
 use with_state;
 
 /// The `amcanreturn` callback: index-only scans give back exactly what was stored. In recovery only if the index has
-/// our own log: redo of generic records does not wait for the pins that make such scans safe.
+/// our own log: redo of generic records does not wait for the pins that make such scans safe. The planner asks it of
+/// partitioned indexes, too, which have no pages to look at.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn amcanreturn(rel: Relation, _column: c_int) -> bool {
     // SAFETY: called by the server, with an open index of ours.
-    unsafe { column::is_returnable(rel) && (!pg_sys::RecoveryInProgress() || Index::of(rel).log == LogKind::Own) }
+    unsafe {
+        let has_pages = (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX;
+        let is_redone = has_pages && pg_sys::RecoveryInProgress();
+        column::is_returnable(rel) && (!is_redone || Index::of(rel).log == LogKind::Own)
+    }
 }
 
 /// The `ambeginscan` callback.
