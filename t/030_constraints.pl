@@ -127,6 +127,7 @@ is_same($standby, 'postgres', 'standby', read_only => 1);
 $standby->promote;
 is_same($standby, 'postgres', 'promoted');
 $standby->stop;
+$subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
 $subscriber->stop;
 
 # The script that moves indexes takes constraints along, while rows are written; back and there.
