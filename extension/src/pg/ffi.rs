@@ -495,7 +495,7 @@ unsafe extern "C-unwind" {
     pub fn makeDefElem(name: *mut c_char, value: *mut Node, location: c_int) -> *mut pg_sys::DefElem;
     pub fn makeString(text: *mut c_char) -> *mut pg_sys::String;
     pub fn pstrdup(text: *const c_char) -> *mut c_char;
-    pub fn get_index_am_oid(name: *const c_char, missing_ok: bool) -> Oid;
+
 }
 
 // What only the constraints of 18 need.
@@ -512,6 +512,7 @@ unsafe extern "C-unwind" {
         destination: *mut pg_sys::DestReceiver,
         completion: *mut pg_sys::QueryCompletion,
     );
+    pub fn get_index_am_oid(name: *const c_char, missing_ok: bool) -> Oid;
     pub fn AlterTableGetLockLevel(commands: *mut List) -> LOCKMODE;
     pub fn AlterTableLookupRelation(statement: *mut pg_sys::AlterTableStmt, lock: LOCKMODE) -> Oid;
     pub fn find_all_inheritors(table: Oid, lock: LOCKMODE, parents: *mut *mut List) -> *mut List;

@@ -26,7 +26,7 @@ unsafe fn exchange(call: FunctionCallInfo) {
 
     use super::opened::{check_owner, gone};
     use super::result::argument;
-    use crate::am::constraints::exchange as constraints;
+    use crate::am::constraints::since_18::exchange as constraints;
     use crate::pg::ffi;
 
     let lock = pg_sys::AccessExclusiveLock as LOCKMODE;
