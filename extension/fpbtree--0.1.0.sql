@@ -575,7 +575,7 @@ COMMENT ON FUNCTION fpbtree_migration_finish(pg_catalog.regclass, pg_catalog.reg
 
 CREATE FUNCTION fpbtree_migration_block(statements pg_catalog.text)
 RETURNS pg_catalog.text
-LANGUAGE sql IMMUTABLE STRICT
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $block$
     /* Who waits for a lock has others wait behind. Quoted as a whole, because names may contain any tag. */

@@ -251,6 +251,16 @@ CREATE TABLE defaults (id int PRIMARY KEY, v int UNIQUE WITH (method = btree), w
 RESET fpbtree.constraints;
 CREATE TABLE defaults_off (id int PRIMARY KEY);
 SELECT c.relname, a.amname, c.reloptions FROM pg_index i JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam WHERE indrelid::regclass::text ~ '^defaults' ORDER BY 1;
+-- An index stays where it is.
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_fpbtree_place LOCATION '';
+CREATE TABLE placed (id int PRIMARY KEY WITH (method = fpbtree), v int UNIQUE WITH (method = fpbtree) USING INDEX TABLESPACE regress_fpbtree_place);
+SET default_tablespace = regress_fpbtree_place;
+ALTER TABLE placed ALTER id TYPE bigint, ALTER v TYPE bigint;
+RESET default_tablespace;
+SELECT c.relname, a.amname, spcname FROM pg_index i JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam LEFT JOIN pg_tablespace s ON s.oid = reltablespace WHERE indrelid = 'placed'::regclass ORDER BY 1;
+DROP TABLE placed;
+DROP TABLESPACE regress_fpbtree_place;
 -- Event triggers see one statement.
 CREATE FUNCTION seen() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING '%: %', tg_tag, (SELECT string_agg(format('%s %s', command_tag, object_identity), ', ') FROM pg_event_trigger_ddl_commands()); END $$;
 CREATE EVENT TRIGGER seen ON ddl_command_end EXECUTE FUNCTION seen();

@@ -171,6 +171,8 @@ unsafe fn replace(index: Oid, retyped: &Retyped) {
         like.idxname = ffi::ChooseRelationName(retyped.name, core::ptr::null(), c"new".as_ptr(), schema, false);
         like.accessMethod = copy(OURS);
         like.options = retyped.parameters;
+        // It stays where the other one is, whatever the session's default.
+        like.reset_default_tblspc = true;
         // The constraint is the other one's until they are exchanged.
         (like.isconstraint, like.primary, like.deferrable, like.initdeferred) = (false, false, false, false);
         let (none, parts) = (Oid::INVALID, -1);
