@@ -1,6 +1,9 @@
 //! The functions of the install script, as plain C-language functions: they own no destructor, so errors pass whole.
 
 mod check;
+mod inside;
 pub mod opened;
+mod pictures;
 mod result;
+mod shown;
 mod stats;
