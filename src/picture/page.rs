@@ -59,7 +59,7 @@ const LETTER: f64 = 6.7;
 /// Where keys begin below nodes.
 const BELOW: f64 = 68.0;
 /// How wide nodes have to be for what is written below them to be beside each other.
-const WIDE: f64 = 22.0;
+const WIDE: f64 = 20.0;
 
 impl Plan {
     fn of(view: &PageView<'_>) -> Plan {
@@ -80,7 +80,7 @@ impl Plan {
         let begin = left + (card.width - LABELS - 16.0 - step * count) / 2.0;
         let node = Area::new(begin + (step - width) / 2.0, root.y + root.height + 84.0, width, lines * line);
         let letters = view.firsts.iter().map(|first| first.chars().count().min(KEY_LETTERS)).max().unwrap_or(0);
-        let keys = LETTER * letters.max(10) as f64;
+        let keys = LETTER * letters as f64;
         let card = Area { height: node.y + node.height + BELOW + keys + 22.0 - card.y, ..card };
         let strip = Area::new(MARGIN, card.y + card.height + 68.0, WIDTH - 2.0 * MARGIN, 40.0);
         Plan { card, root, node, step, strip, height: strip.y + strip.height + 78.0 }
