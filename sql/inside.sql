@@ -99,6 +99,25 @@ INSERT INTO made VALUES
 ('included', 'i, x, j', 'i) INCLUDE (x, j'), ('a text with what is included', 'x, w, n', 'x COLLATE "C") INCLUDE (w, n');
 SELECT format('CREATE INDEX shown_%s ON t USING fpbtree (%s)', row_number() OVER (), options) FROM made \gexec
 SELECT compare(what, format('shown_%s', row_number() OVER ())::regclass, 't', columns) FROM made;
+-- What an inner page tells of a key, which may be cut short, is between the last key before it and the first behind it.
+CREATE FUNCTION parted(idx regclass, type text) RETURNS TABLE (pages boolean, told boolean, rightly boolean) LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY EXECUTE format($q$
+    WITH leaf AS (SELECT w.block, p.left_sibling FROM walk(%1$L) w, fpbtree_page(%1$L, w.block) p WHERE w.level = 0),
+      inside AS MATERIALIZED (SELECT e.child, e.columns[1]::%2$s AS key FROM walk(%1$L) w, fpbtree_entries(%1$L, w.block) e WHERE w.level > 0),
+      ends AS MATERIALIZED (SELECT l.block, (array_agg(e.columns[1] ORDER BY e.number))[1]::%2$s AS first,
+        (array_agg(e.columns[1] ORDER BY e.number DESC))[1]::%2$s AS last FROM leaf l, fpbtree_entries(%1$L, l.block) e GROUP BY l.block)
+    SELECT count(*) > 1, count(i.key) > 0, bool_and(i.key BETWEEN SYMMETRIC a.last AND b.first)
+      FROM leaf l JOIN ends a ON a.block = l.left_sibling JOIN ends b ON b.block = l.block JOIN inside i ON i.child = l.block
+  $q$, idx, type);
+END $$;
+SELECT what, type, p.* FROM (SELECT *, row_number() OVER () FROM made) m JOIN (VALUES ('an integer', 'int'), ('an integer, descending', 'int'),
+    ('a bigint', 'int8'), ('a uuid', 'uuid'), ('a float', 'float8'), ('a timestamp', 'timestamptz'), ('a text', 'text COLLATE "C"'),
+    ('a text, descending', 'text COLLATE "C"'), ('a pattern', 'text COLLATE "C"'), ('long texts', 'text COLLATE "C"'),
+    ('a text in linguistic order', 'text COLLATE "en-x-icu"'), ('a numeric', 'numeric'), ('numerics, descending', 'numeric'),
+    ('a character(n)', 'char(9) COLLATE "C"'), ('a name', 'name COLLATE "C"'), ('bytes', 'bytea'), ('intervals', 'interval'),
+    ('addresses', 'inet'), ('dates and texts', 'date'), ('jsonb', 'jsonb'), ('an array', 'int[]'), ('an enum', 'mood')) t (what, type) USING (what),
+  parted(format('shown_%s', row_number)::regclass, type) p ORDER BY what COLLATE "C";
 -- After insertions one by one, and without rows.
 CREATE TABLE grown (LIKE t);
 SELECT format('CREATE INDEX grown_%s ON grown USING fpbtree (%s)', row_number() OVER (), options) FROM made \gexec
@@ -192,5 +211,5 @@ INSERT INTO mine SELECT generate_series(1, 5);
 CREATE INDEX mine_k ON mine USING fpbtree (k);
 SELECT count(*) FROM fpbtree_entries('mine_k', 1);
 DROP TABLE t, made, grown, few, deep, dying, odd, part, mine;
-DROP FUNCTION walk, compare;
+DROP FUNCTION walk, compare, parted;
 DROP TYPE mood;
