@@ -253,6 +253,63 @@ AS 'MODULE_PATHNAME', 'fpbtree_stats_wrapper';
 COMMENT ON FUNCTION fpbtree_stats(pg_catalog.regclass) IS
     'the shape of an fpbtree index, for those who may SELECT from its table';
 
+CREATE FUNCTION fpbtree_page(index pg_catalog.regclass, block pg_catalog.int8)
+RETURNS TABLE (
+    type pg_catalog.text,
+    level pg_catalog.int4,
+    entries pg_catalog.int4,
+    dead_entries pg_catalog.int4,
+    nodes pg_catalog.int4,
+    free_bytes pg_catalog.int4,
+    fill pg_catalog.float8,
+    lane_bytes pg_catalog.int4,
+    lane_widths pg_catalog.int4[],
+    pointer_widths pg_catalog.int4[],
+    left_sibling pg_catalog.int8,
+    right_sibling pg_catalog.int8,
+    low_fence pg_catalog.text,
+    high_fence pg_catalog.text,
+    flags pg_catalog.text[]
+)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'fpbtree_page_wrapper';
+
+COMMENT ON FUNCTION fpbtree_page(pg_catalog.regclass, pg_catalog.int8) IS
+    'what a page of an fpbtree index is and has, for the index''s owner and superusers';
+
+CREATE FUNCTION fpbtree_entries(index pg_catalog.regclass, block pg_catalog.int8)
+RETURNS TABLE (
+    number pg_catalog.int4,
+    node pg_catalog.int4,
+    tid pg_catalog.tid,
+    child pg_catalog.int8,
+    dead pg_catalog.bool,
+    columns pg_catalog.text[],
+    bytes pg_catalog.int4,
+    data pg_catalog.text
+)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'fpbtree_entries_wrapper';
+
+COMMENT ON FUNCTION fpbtree_entries(pg_catalog.regclass, pg_catalog.int8) IS
+    'the entries of a page of an fpbtree index, for the index''s owner and superusers';
+
+CREATE FUNCTION fpbtree_picture(index pg_catalog.regclass, block pg_catalog.int8)
+RETURNS pg_catalog.text
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'fpbtree_picture_wrapper';
+
+COMMENT ON FUNCTION fpbtree_picture(pg_catalog.regclass, pg_catalog.int8) IS
+    'a page of an fpbtree index drawn as SVG, for the index''s owner and superusers';
+
+CREATE FUNCTION fpbtree_map(index pg_catalog.regclass)
+RETURNS pg_catalog.text
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'fpbtree_map_wrapper';
+
+COMMENT ON FUNCTION fpbtree_map(pg_catalog.regclass) IS
+    'the pages of an fpbtree index by level and fill drawn as SVG, for those who may SELECT from its table';
+
 CREATE FUNCTION fpbtree_stat_prefetch(index pg_catalog.regclass)
 RETURNS TABLE (
     requested pg_catalog.int8,

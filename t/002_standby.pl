@@ -71,6 +71,10 @@ SQL
 	is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
 		$primary->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(v) FROM t WHERE v > -1000'),
 		"$log: the primary's answer");
+	my $inside = q{SELECT md5(string_agg(concat_ws(' ', b, p.type, e.number, e.tid, e.child, e.columns::text, e.data), ',' ORDER BY b, e.number))
+		FROM generate_series(1, pg_relation_size('t_v') / 8192 - 1) b CROSS JOIN fpbtree_page('t_v', b) p LEFT JOIN fpbtree_entries('t_v', b) e ON true};
+	is($standby->safe_psql('postgres', $inside), $primary->safe_psql('postgres', $inside), "$log: pages hold the same");
+	is(substr($standby->safe_psql('postgres', "SELECT fpbtree_map('t_v')"), 0, 4), '<svg', "$log: a standby is drawn");
 	my ($status, $out, $err) = $standby->psql('postgres', "SELECT fpbtree_check('t_v')");
 	like($err, qr/cannot check an index while WAL is being replayed.*pg_wal_replay_pause/s, "$log: a standby that replays cannot check");
 	is_sound($standby, "$log: standby", 't_v', 't_list', 't_d');

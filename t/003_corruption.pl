@@ -85,6 +85,11 @@ BEGIN
     INSERT INTO outcome VALUES (tab, 'read', CASE WHEN got = right_answer THEN 'right' WHEN got ~ '^XX' THEN got ELSE 'wrong ' || got END);
   END LOOP;
   INSERT INTO outcome VALUES (tab, 'check', try(tab, 'check', format('SELECT string_agg(concat_ws('' '', c.block, c.what, c.detail), ''; '') FROM fpbtree_check(''%s_idx'', true) c', tab)));
+  -- What is shown of its pages, and drawn of all of them.
+  INSERT INTO outcome SELECT tab, 'inside', try(tab, 'inside', format(q, tab, split_part(tab, '_', 2))) FROM unnest(ARRAY[
+    'SELECT ''ok'' FROM fpbtree_page(''%s_idx'', %s)', 'SELECT max(''ok''::text) FROM fpbtree_entries(''%s_idx'', %s)',
+    'SELECT left(fpbtree_picture(''%s_idx'', %s), 4)', 'SELECT left(fpbtree_map(''%s_idx''), 4)']) q
+   WHERE q !~ 'entries' OR split_part(tab, '_', 2) <> '0';
   INSERT INTO outcome VALUES (tab, 'stats', try(tab, 'stats', format('SELECT ''ok'' FROM fpbtree_stats(''%s_idx'')', tab)));
 END $$;
 CREATE FUNCTION change(tab text) RETURNS void LANGUAGE sql AS $$

@@ -274,7 +274,8 @@ fn cell<'a>(bytes: &'a PageBytes, layout: &Layout, at: u16) -> (&'a [u8], &'a [u
     checked_cell(bytes, layout, at).unwrap_or((&[], &[]))
 }
 
-fn stored_length(bytes: &PageBytes, layout: &Layout, at: u16) -> usize {
+/// Bytes of the cell that begins at a byte.
+pub(super) fn stored_length(bytes: &PageBytes, layout: &Layout, at: u16) -> usize {
     let (suffix, payload) = cell(bytes, layout, at);
     layout.cell_size(suffix.len(), payload.len())
 }
@@ -295,6 +296,11 @@ pub(super) fn live_cells(bytes: &PageBytes, layout: &Layout) -> usize {
         }
     }
     sum
+}
+
+/// How many bytes all keys of a page begin with.
+pub(super) fn prefix_length(bytes: &PageBytes, layout: &Layout) -> usize {
+    Page::<Bytes> { bytes, layout, keys: PhantomData }.prefix().len()
 }
 
 /// Moves the cells of a page that is being repacked.

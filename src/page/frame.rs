@@ -237,6 +237,11 @@ impl Frame {
         self.ends() + if self.is_grouped { self.heads } else { 0 }
     }
 
+    /// Bytes of a head.
+    pub fn head_size(&self, layout: &Layout) -> usize {
+        self.widths.head(layout) + usize::from(self.is_grouped)
+    }
+
     /// Where the TIDs begin.
     #[inline(always)]
     pub fn tids(&self) -> usize {
@@ -294,7 +299,7 @@ impl Frame {
 
     /// The lowest block of the node's TIDs or children.
     #[inline(always)]
-    fn base_block(&self, bytes: &PageBytes) -> u32 {
+    pub fn base_block(&self, bytes: &PageBytes) -> u32 {
         read_u32(bytes, self.start)
     }
 

@@ -8,6 +8,7 @@
 
 mod arrange;
 mod bytes;
+mod describe;
 mod edit;
 mod frame;
 mod lanes;
@@ -23,6 +24,7 @@ mod verify;
 pub(crate) use arrange::Filling;
 pub use arrange::{Arrangement, Thrift};
 pub use bytes::{Bytes, KeyCopies};
+pub use describe::{Description, Listed, NodeDescription, Sight, look};
 pub use edit::{Links, PageMut};
 pub(crate) use lines::LineSet;
 pub use meta::{LogKind, Meta, Shape};
@@ -180,12 +182,17 @@ impl<'a, K: KeySpace> Page<'a, K> {
 
     /// How much of what the page has room for is in use, from 0 to 1.
     pub fn fill(&self) -> f64 {
-        let used = arrange::used(self.bytes, self.layout) as f64;
+        let (used, room) = self.space();
+        used as f64 / room as f64
+    }
+
+    /// Bytes that entries and fences take, and those that there are for them.
+    fn space(&self) -> (usize, usize) {
+        let used = arrange::used(self.bytes, self.layout);
         if !self.layout.kind.is_prefix() {
-            return used / (self.layout.nodes * self.layout.node_room()) as f64;
+            return (used, self.layout.nodes * self.layout.node_room());
         }
-        let cells = bytes::live_cells(self.bytes, self.layout);
-        (used + cells as f64) / self.layout.space() as f64
+        (used + bytes::live_cells(self.bytes, self.layout), self.layout.space())
     }
 
     /// In how many in-page nodes entries share what their keys have in common.

@@ -13,6 +13,7 @@ mod load;
 mod modular;
 mod operations;
 mod page;
+mod picture;
 mod queue;
 mod removal;
 mod scan;

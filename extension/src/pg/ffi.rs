@@ -193,6 +193,17 @@ unsafe extern "C-unwind" {
         by_value: bool,
         align: c_char,
     ) -> *mut pg_sys::ArrayType;
+    pub fn construct_md_array(
+        values: *mut Datum,
+        nulls: *mut bool,
+        dimensions: c_int,
+        lengths: *mut c_int,
+        lower_bounds: *mut c_int,
+        element: Oid,
+        length: c_int,
+        by_value: bool,
+        align: c_char,
+    ) -> *mut pg_sys::ArrayType;
     pub fn deconstruct_array(
         array: *mut pg_sys::ArrayType,
         element: Oid,
@@ -301,6 +312,13 @@ unsafe extern "C-unwind" {
         values: *const Datum,
         nulls: *const bool,
     );
+    pub fn cstring_to_text_with_len(text: *const c_char, length: c_int) -> *mut pg_sys::text;
+    pub fn getTypeOutputInfo(ty: Oid, function: *mut Oid, is_varlena: *mut bool);
+    pub fn OidOutputFunctionCall(function: Oid, value: Datum) -> *mut c_char;
+    pub fn GetDatabaseEncoding() -> c_int;
+    pub fn pg_any_to_server(text: *const c_char, length: c_int, encoding: c_int) -> *mut c_char;
+    pub fn pg_server_to_any(text: *const c_char, length: c_int, encoding: c_int) -> *mut c_char;
+    pub fn pg_verify_mbstr(encoding: c_int, text: *const c_char, length: c_int, no_error: bool) -> bool;
     pub fn cstring_to_text(text: *const core::ffi::c_char) -> *mut pg_sys::text;
     pub fn try_relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
     pub fn relation_close(relation: Relation, mode: LOCKMODE);

@@ -9,5 +9,6 @@ pub mod options;
 pub mod per_backend;
 pub mod relation;
 pub mod reserve;
+pub mod text;
 pub mod tid;
 pub mod visibility;

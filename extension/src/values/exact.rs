@@ -111,6 +111,11 @@ fn values(ty: ColumnType) -> [FieldRange; 3] {
     }
 }
 
+/// Whether a field is that of a value that the type's functions expect.
+pub fn is_valid(ty: ColumnType, field: u128) -> bool {
+    values(ty).iter().any(|(first, last)| (*first..=*last).contains(&field))
+}
+
 /// The last of the range for which `holds`, which holds for the first ones only.
 fn last((mut low, mut high): FieldRange, mut holds: impl FnMut(u128) -> bool) -> Option<u128> {
     if holds(high) {

@@ -93,6 +93,16 @@ pub trait Keyed: Loadable + Scannable {
         tuple: &mut Tuple,
     ) -> Option<*mut pg_sys::IndexTupleData>;
 
+    /// Puts what the bytes of a separator, an inner page's entry or a fence, tell of the first columns into a tuple; of how
+    /// many that is.
+    ///
+    /// # Safety
+    /// The caller's frames own no destructors: may raise when out of memory.
+    unsafe fn put_separator(columns: &Self::Columns, separator: &Entry<'_, Self>, tuple: &mut Tuple) -> usize;
+
+    /// Shows `each` what is stored of an entry's key, piece by piece, and with it what the entry carries.
+    fn for_each_piece(entry: &Entry<'_, Self>, each: &mut dyn FnMut(&[u8]));
+
     /// Whether two entries that compare as equal are the same but for hints, byte by byte. Opaque expressions need not
     /// be: a whole row that has gained a column comes in other bytes than those kept.
     fn is_same(columns: &Self::Columns, a: &Entry<'_, Self>, b: &Entry<'_, Self>) -> bool;
@@ -248,6 +258,22 @@ macro_rules! keyed {
                     }
                 }
                 Some(tuple.form(entry.tid))
+            }
+
+            unsafe fn put_separator(shape: &KeyShape, separator: &Entry<'_, $lane>, tuple: &mut Tuple) -> usize {
+                let (lane, tid) = (separator.key.to_u128(), separator.tid);
+                // A fence has the least TID, whose rank says nothing but beside the lane of NULL.
+                let is_ranked = shape.columns().len() == 1 && lane != shape.pack(&[None]).lane;
+                let tid = if is_ranked { Tid::first(!shape.null_rank()) } else { tid };
+                // SAFETY: no frame here owns a destructor.
+                match unsafe { Self::index_tuple(shape, &Entry { tid, ..*separator }, tuple) } {
+                    Some(_) => shape.columns().len(),
+                    None => 0,
+                }
+            }
+
+            fn for_each_piece(entry: &Entry<'_, $lane>, each: &mut dyn FnMut(&[u8])) {
+                each(&entry.key.to_be_bytes());
             }
 
             fn is_same(_shape: &KeyShape, a: &Entry<'_, $lane>, b: &Entry<'_, $lane>) -> bool {
@@ -595,6 +621,42 @@ impl Keyed for Bytes {
         // SAFETY: the caller's.
         unsafe { columns.put_first(columns.all, entry, tuple)? };
         Some(tuple.form(entry.tid))
+    }
+
+    unsafe fn put_separator(columns: &BytesColumns, separator: &Entry<'_, Bytes>, tuple: &mut Tuple) -> usize {
+        let (shape, mut room) = (&columns.shape, KeyBuffer::new());
+        let (there, has_value) = (separator.key.normal_length(), !separator.key.payload.is_empty());
+        tuple.clear();
+        let Some(normal) = shape.normal(&separator.key, &mut room) else { return 0 };
+        let (whole, mut key) = (normal.len(), &*normal);
+        for (c, codec) in columns.codecs[..shape.opaque_from().min(columns.keys)].iter().enumerate() {
+            let begin = whole - key.len();
+            // Only a key that goes on behind its normal part has all columns there.
+            if begin >= there && !has_value {
+                return c;
+            }
+            // SAFETY: no frame here owns a destructor.
+            if unsafe { codec.get_cut(&mut key, there - begin.min(there), tuple) }.is_none() {
+                return c;
+            }
+        }
+        let mut value = separator.key.payload;
+        for (c, codec) in columns.codecs[..columns.keys].iter().enumerate().skip(shape.opaque_from()) {
+            let there = value.len();
+            // SAFETY: no frame here owns a destructor.
+            if there == 0 || unsafe { codec.get_cut(&mut value, there, tuple) }.is_none() {
+                return c;
+            }
+        }
+        columns.keys
+    }
+
+    fn for_each_piece(entry: &Entry<'_, Bytes>, each: &mut dyn FnMut(&[u8])) {
+        let mut normal = [0; MOST_PARTS];
+        if let Some(length) = entry.key.copy_normal(&mut normal) {
+            each(&normal[..length]);
+        }
+        each(entry.key.payload);
     }
 
     fn is_same(columns: &BytesColumns, a: &Entry<'_, Bytes>, b: &Entry<'_, Bytes>) -> bool {

@@ -2,6 +2,9 @@
 
 mod check;
 mod exchange;
+mod inside;
 pub mod opened;
+mod pictures;
 mod result;
+mod shown;
 mod stats;

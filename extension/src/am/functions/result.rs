@@ -44,6 +44,27 @@ impl ResultRows {
             );
         }
     }
+
+    /// Adds a row some of whose columns may be NULL.
+    pub(super) unsafe fn add_some<const N: usize>(&self, values: [Option<Datum>; N]) {
+        let nulls = values.each_ref().map(Option::is_none);
+        let values = values.map(|value| value.unwrap_or(Datum::null()));
+        // SAFETY: as many values as the function's result has columns.
+        unsafe {
+            ffi::tuplestore_putvalues(
+                (*self.result).setResult,
+                (*self.result).setDesc,
+                values.as_ptr(),
+                nulls.as_ptr(),
+            );
+        }
+    }
+}
+
+/// A float8 value; one that is no number is 0.
+pub(super) fn float(value: f64) -> Datum {
+    let value = if value.is_finite() { value } else { 0.0 };
+    Datum::from(value.to_bits() as i64)
 }
 
 /// A text value.

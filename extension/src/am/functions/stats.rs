@@ -7,7 +7,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
 use super::opened::{OpenedIndex, Privilege};
-use super::result::{ResultRows, argument, text, version_1};
+use super::result::{ResultRows, argument, float, text, version_1};
 use crate::storage::buffers::PgStore;
 use crate::storage::descents::{CacheCounts, Place};
 use crate::storage::hot_keys;
@@ -153,10 +153,4 @@ unsafe fn row(index: &Index, census: &Census, blocks: Block) -> [Datum; 12] {
             text(format_args!("{}", index.log.name())),
         ]
     }
-}
-
-/// A float8 value; one that is no number (an empty index) is 0.
-fn float(value: f64) -> Datum {
-    let value = if value.is_finite() { value } else { 0.0 };
-    Datum::from(value.to_bits() as i64)
 }

@@ -17,6 +17,7 @@ use crate::pg::ffi;
 use crate::values::abbreviation::{self, Abbreviation};
 use crate::values::collation::{self, SortKeys, is_byte_order};
 use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
+use crate::values::exact as values_exact;
 use crate::values::sort_support::SortSupport;
 use crate::values::tuple::Tuple;
 use crate::values::varlena::{MOST_SHORT, is_compressed, short_header, stored_content, with_content};
@@ -407,6 +408,30 @@ impl Codec {
                 _ => self.get_other(key, carried, tuple),
             }
         }
+    }
+
+    /// What [`get`](Self::get) does, of a separator: its digits may end early, so that zeros follow behind the first `there`
+    /// bytes of `key`, and it has no residues. The value is one that is as far in the order, if there is such a one.
+    ///
+    /// # Safety
+    /// The caller's frames own no destructors: may raise when out of memory.
+    pub unsafe fn get_cut(&self, key: &mut &[u8], there: usize, tuple: &mut Tuple) -> Option<()> {
+        let is_whole = self.shape.length(key).is_some_and(|length| length <= there);
+        let mut carried = Buffer::<{ 2 * size_of::<u64>() }>::new();
+        match self.encoding {
+            Encoding::Exact(ty) if !is_whole => {
+                self.shape.take_field(&mut &**key).filter(|field| values_exact::is_valid(ty, *field))?;
+            }
+            Encoding::Timetz | Encoding::Interval if !is_whole => return None,
+            Encoding::Numeric if !self.shape.is_null(key) => {
+                put_count(numeric::least_scale(&self.shape, key)?, &mut carried);
+            }
+            _ => {}
+        }
+        // Residues of nothing: no blanks, no sign of a zero, no days.
+        carried.put(&[0; 2]);
+        // SAFETY: no frame here owns a destructor.
+        unsafe { self.get(key, &mut carried.as_slice(), tuple) }
     }
 
     /// The value of the digit that begins at a place of a key, and goes on behind it. What is passed by reference is made in

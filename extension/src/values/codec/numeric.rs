@@ -1,5 +1,6 @@
 //! `numeric`: a header of 2 or 4 bytes with sign, display scale and weight, then base-10000 digits.
 
+use fpbtree_engine::keys::bytes::MOST_KEY;
 use fpbtree_engine::keys::digits::{Buffer, Decimal, DecimalClass, DigitShape};
 
 use super::residue::{put_count, take_count};
@@ -90,6 +91,19 @@ fn short(decimal: &Decimal, scale: u16) -> Option<u16> {
     let sign = if decimal.class == DecimalClass::Negative { SHORT_NEGATIVE } else { 0 };
     let header = SHORT | sign | scale << SHORT_SCALE_SHIFT | decimal.weight as u16 & SHORT_WEIGHT;
     (scale < SHORT_SCALES && SHORT_WEIGHTS.contains(&decimal.weight)).then_some(header)
+}
+
+/// The display scale that shows all of the number at the front of `key`, and nothing more. None if it is none.
+pub(super) fn least_scale(shape: &DigitShape, mut key: &[u8]) -> Option<u32> {
+    let mut digits = [[0; 2]; MOST_KEY / 2];
+    let (decimal, count) = shape.take_numeric(&mut key, &mut digits)?;
+    let Some(last) = count.checked_sub(1) else { return Some(0) };
+    let mut last_digit = u16::from_ne_bytes(digits[last]);
+    let mut scale = 4 * (last as i32 - decimal.weight);
+    while last_digit > 0 && last_digit.is_multiple_of(10) {
+        (last_digit, scale) = (last_digit / 10, scale - 1);
+    }
+    Some(scale.clamp(0, LONG_SCALE.into()) as u32)
 }
 
 pub(super) fn get(shape: &DigitShape, key: &mut &[u8], carried: &mut &[u8], out: &mut [u8]) -> Option<usize> {
