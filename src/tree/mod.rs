@@ -12,6 +12,7 @@ mod insert;
 pub mod load;
 mod removal;
 mod siblings;
+pub mod sizing;
 mod truncate;
 mod unique;
 mod vacuum;

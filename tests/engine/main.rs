@@ -16,6 +16,7 @@ mod page;
 mod queue;
 mod removal;
 mod scan;
+mod sizing;
 mod sort;
 mod tree;
 mod unique;
