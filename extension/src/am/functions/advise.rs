@@ -26,7 +26,7 @@ const MOST_PAGES: i32 = 1_000_000;
 /// Of the pages of a sample, one in so many is looked at wherever it is, to learn how many of the file's pages are leaves;
 /// and one in so many of those begins a run, if it is one.
 const PAGES_A_PROBE: Block = 5;
-const PROBES_A_RUN: Block = 4;
+const PROBES_A_RUN: u64 = 4;
 
 version_1!(pg_finfo_fpbtree_advise_sample_wrapper);
 
@@ -177,15 +177,15 @@ impl<K: Keyed> Sampler<'_, K> {
 
     /// Looks at runs of leaves all over the index. Returns how many leaves there are for each that was looked at.
     unsafe fn look_here_and_there(&mut self, most: Block) -> f64 {
-        let probes = most / PAGES_A_PROBE;
+        let probes = u64::from(most / PAGES_A_PROBE);
         let runs = (probes / PROBES_A_RUN).max(1);
-        let length = 1 + (most - probes) / runs;
+        let length = 1 + (u64::from(most) - probes) / runs;
         let blocks = u64::from(self.reader.blocks() - 1);
-        let (mut leaves, mut begun) = (0, 0);
+        let (mut leaves, mut begun) = (0u64, 0);
         for probe in 0..probes {
             // Somewhere in its share of the file: a step that is always the same could meet inner pages alone.
-            let [from, to] = [probe, probe + 1].map(|at| blocks * u64::from(at) / u64::from(probes));
-            let block = 1 + from + scatter(blocks << 32 | u64::from(probe)) % (to - from).max(1);
+            let [from, to] = [probe, probe + 1].map(|at| blocks * at / probes);
+            let block = 1 + from + scatter(blocks << 32 | probe) % (to - from).max(1);
             // SAFETY: the index is open.
             unsafe {
                 if self.reader.read(block as Block, false) != Kind::Leaf {
@@ -194,11 +194,11 @@ impl<K: Keyed> Sampler<'_, K> {
                 leaves += 1;
                 if begun * probes <= probe * runs {
                     begun += 1;
-                    self.look_at_run(block as Block, length, false);
+                    self.look_at_run(block as Block, length as Block, false);
                 }
             }
         }
-        blocks as f64 * f64::from(leaves) / f64::from(probes) / (self.found.leaves as f64).max(1.0)
+        blocks as f64 * leaves as f64 / probes as f64 / (self.found.leaves as f64).max(1.0)
     }
 
     /// Looks at a leaf and those behind it, so many of them or all.
