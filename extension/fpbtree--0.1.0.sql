@@ -794,3 +794,478 @@ $migration$;
 
 COMMENT ON FUNCTION fpbtree_migration(pg_catalog.regclass, pg_catalog.name) IS
     'statements that move an index to btree or fpbtree, for psql''s \gexec; for its owner and superusers';
+
+/*
+ * Advice: what the indexes of btree's would be as fpbtree's. How large is told from their own leaves, packed as a build packs
+ * them; how fast from what was measured of keys of their kind.
+ */
+CREATE FUNCTION fpbtree_advise_sample(index pg_catalog.regclass, pages pg_catalog.int4)
+RETURNS TABLE (
+    size pg_catalog.int8,
+    expected pg_catalog.int8,
+    leaves pg_catalog.int8,
+    is_whole pg_catalog.bool,
+    entries pg_catalog.int8,
+    keys pg_catalog.int8,
+    neighbours pg_catalog.int8,
+    ascending pg_catalog.int8,
+    longest pg_catalog.int4,
+    too_long pg_catalog.int8,
+    fixed_width pg_catalog.bool
+)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'fpbtree_advise_sample_wrapper';
+
+COMMENT ON FUNCTION fpbtree_advise_sample(pg_catalog.regclass, pg_catalog.int4) IS
+    'what a sample of a btree index''s pages says of it as an fpbtree index, no row if it is gone; see fpbtree_advise()';
+
+/*
+ * fpbtree's time divided by btree's, the least and the most of the keys that were measured: the matrix of README.md, of
+ * commit 5bc62aa43e, on PostgreSQL 15. Its columns on sizes are not needed here, and those on WAL, scans and counts have been
+ * overtaken.
+ */
+CREATE FUNCTION fpbtree_advise_figures()
+RETURNS TABLE (
+    kind pg_catalog.text,
+    builds pg_catalog.text,
+    inserts pg_catalog.text,
+    index_only_joins pg_catalog.text,
+    joins pg_catalog.text,
+    lookups pg_catalog.text,
+    ranges pg_catalog.text,
+    vacuum pg_catalog.text,
+    cold_ranges pg_catalog.text,
+    redo pg_catalog.text
+)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $figures$
+    VALUES
+        ('integers in random order', '0.29', '0.42', '0.59', '0.63', '0.96', '0.48', '0.52', '0.53', '0.66'),
+        ('integers, ascending', '0.59-0.61', '0.95-1.05', '0.59-0.64', '0.62-0.69', '0.96-0.98', '0.92-0.95', '0.84-0.93', '1.07-1.09', '0.92-0.97'),
+        ('uuids in random order', '0.32', '0.54', '0.69', '0.71', '0.98', '0.54', '0.58', '0.52', '0.85'),
+        ('uuids, ascending', '0.63', '1.03', '0.63', '0.73', '0.96', '0.87', '1.07', '1.23', '1.07'),
+        ('repeated integers in random order', '0.26-0.28', '0.46-0.66', '0.81-1.09', '0.68-1.00', '0.99-1.07', '0.48-0.55', '0.41-0.49', '0.55-0.64', '0.66-0.93'),
+        ('repeated integers in the order of the table', '0.61-0.67', '1.05-1.09', '0.76-1.09', '0.86-1.03', '1.03-1.04', '1.05-1.10', '0.53-0.99', '1.15-1.46', '0.84-0.97'),
+        ('few values', '0.27-0.33', '0.70-0.78', '1.07-1.09', '0.66-1.01', '0.95-1.15', '0.62-1.03', '1.01-1.04', '0.62-1.12', '0.95-0.97'),
+        ('several integers in random order', '0.25', '0.55', '0.63', '0.64', '0.87', '0.48', '0.51', '0.56', '0.65'),
+        ('several integers, ascending', '0.24-0.26', '0.65-0.71', '0.57-0.58', '0.60-0.65', '0.99-1.01', '0.60-0.63', '0.97', '0.98-0.99', '1.00-1.10'),
+        ('several floats', '0.73', '1.29', '1.00', '0.92', '1.03', '0.60', '0.61', '0.59', '1.09'),
+        ('integers and texts in byte order', '0.66', '0.84', '0.76', '0.78', '0.97', '0.59', '0.65', '0.47', '0.93'),
+        ('numerics', '0.77', '0.74', '0.54', '0.54', '0.96', '0.50', '0.59', '0.55', '0.95'),
+        ('texts, C', '0.45-0.71', '0.77-1.39', '0.60-1.08', '0.64-0.98', '0.96-1.08', '0.52-0.74', '0.56-0.63', '0.41-0.54', '0.56-0.90'),
+        ('texts, C.UTF-8 of libc', '0.26-0.37', '0.60-0.88', '0.43-0.71', '0.53-0.77', '0.96-1.04', '0.49-0.72', '0.55-0.65', '0.39-0.55', '0.57-0.89'),
+        ('texts, libc', '0.36-0.89', '0.89-0.99', '0.82-0.95', '0.77-0.91', '0.96-1.01', '0.41-0.58', '0.53-0.81', '0.45-0.53', '0.96-1.10'),
+        ('texts, ICU', '0.76-1.34', '0.79-1.48', '0.61-1.37', '0.66-1.38', '0.98-1.12', '0.46-0.75', '0.60-0.77', '0.40-0.56', '1.03-1.33'),
+        ('texts with INCLUDE', '0.69', '1.04', '0.59', '0.80', '0.97', '0.67', '0.66', '0.81', '0.94'),
+        ('jsonb', '1.42', '2.41', '1.32', '1.25', '1.06', '0.43', '1.13', '1.23', '1.51'),
+        ('arrays', '0.25', '0.74', '0.53', '0.57', '0.99', '0.55', '0.69', '0.77', '1.13'),
+        ('enums', '1.41', '3.43', '1.20', '0.56', '1.12', '0.98', '0.98', '1.06', '1.54')
+$figures$;
+
+COMMENT ON FUNCTION fpbtree_advise_figures() IS
+    'fpbtree''s time divided by btree''s, as measured for kinds of keys; see fpbtree_advise()';
+
+CREATE FUNCTION fpbtree_advise_columns(index pg_catalog.oid)
+RETURNS TABLE (types pg_catalog.text[], is_exactly pg_catalog.bool)
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $columns$
+    /* What the matrix calls the types of the key columns; and whether all are the very types that were measured. */
+    SELECT array_agg(k.type ORDER BY c.position),
+        bool_and(c.input IN ('int4'::regtype, 'int8'::regtype, 'timestamptz'::regtype, 'date'::regtype, 'bool'::regtype,
+            'uuid'::regtype, 'float8'::regtype, 'numeric'::regtype, 'text'::regtype, 'jsonb'::regtype, 'anyenum'::regtype))
+    FROM pg_index i
+        CROSS JOIN LATERAL (
+            SELECT u.position, s.opcintype, f.opfname ~ '_pattern_ops$', l.collprovider = 'd',
+                CASE WHEN l.collprovider = 'd' THEN d.datlocprovider ELSE l.collprovider END,
+                CASE WHEN l.collprovider = 'd' THEN d.datcollate ELSE l.collcollate END
+            FROM unnest(i.indclass, i.indcollation) WITH ORDINALITY AS u (class, rules, position)
+                JOIN pg_opclass s ON s.oid = u.class
+                JOIN pg_opfamily f ON f.oid = s.opcfamily
+                JOIN pg_database d ON d.datname = current_database()
+                LEFT JOIN pg_collation l ON l.oid = u.rules
+            WHERE u.position <= i.indnkeyatts
+        ) AS c (position, input, by_pattern, by_default, provider, locale)
+        CROSS JOIN LATERAL (
+            SELECT CASE
+                WHEN c.input = 'bool'::regtype THEN 'bool'
+                WHEN c.input IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'oid'::regtype, 'date'::regtype,
+                    'timestamp'::regtype, 'timestamptz'::regtype, 'time'::regtype, 'money'::regtype, 'xid8'::regtype,
+                    'pg_lsn'::regtype, '"char"'::regtype, 'macaddr'::regtype, 'macaddr8'::regtype) THEN 'integer'
+                WHEN c.input IN ('float4'::regtype, 'float8'::regtype) THEN 'float'
+                WHEN c.input = 'uuid'::regtype THEN 'uuid'
+                WHEN c.input = 'numeric'::regtype THEN 'numeric'
+                WHEN c.input = 'jsonb'::regtype THEN 'jsonb'
+                WHEN c.input = 'anyarray'::regtype THEN 'array'
+                WHEN c.input = 'anyenum'::regtype THEN 'enum'
+                WHEN c.input NOT IN ('text'::regtype, 'bpchar'::regtype, 'name'::regtype) THEN 'other'
+                WHEN c.by_pattern OR c.provider = 'b' OR c.locale IN ('C', 'POSIX') THEN 'C'
+                WHEN c.provider = 'i' THEN 'ICU'
+                WHEN c.locale ~* '^C\.utf-?8$' THEN 'C.UTF-8 of libc'
+                ELSE 'libc'
+            END
+        ) AS k (type)
+    WHERE i.indexrelid = index
+$columns$;
+
+COMMENT ON FUNCTION fpbtree_advise_columns(pg_catalog.oid) IS
+    'what the key columns of a btree index are, as far as it matters to fpbtree''s speed; see fpbtree_advise()';
+
+CREATE FUNCTION fpbtree_advise_gain(
+    index pg_catalog.oid,
+    fixed_width pg_catalog.bool,
+    rows_a_key pg_catalog.float8,
+    ascends pg_catalog.bool
+)
+RETURNS TABLE (
+    kind pg_catalog.text,
+    certainty pg_catalog.text,
+    faster pg_catalog.text,
+    slower pg_catalog.text,
+    joins_gain pg_catalog.bool
+)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $gain$
+    WITH known AS (
+        SELECT c.types, c.is_exactly, i.indnatts > i.indnkeyatts AS includes, cardinality(c.types) > 1 AS several,
+            c.types[1] AS type,
+            (SELECT t FROM unnest(c.types) WITH ORDINALITY u (t, n) WHERE t IN ('libc', 'ICU') ORDER BY n LIMIT 1) AS text
+        FROM pg_index i
+            CROSS JOIN LATERAL @extschema@.fpbtree_advise_columns(index) c
+        WHERE i.indexrelid = index
+    ), told AS (
+        /* The kind, and whether that is what was measured. */
+        SELECT k.*
+        FROM known n
+            CROSS JOIN LATERAL (VALUES
+                (n.includes AND n.types <@ '{C,C.UTF-8 of libc}', 'texts with INCLUDE', NOT n.several AND n.type = 'C'),
+                (n.text IS NOT NULL, 'texts, ' || n.text, NOT (n.several OR n.includes)),
+                (n.includes, NULL, false),
+                (n.several AND fixed_width, CASE WHEN ascends THEN 'several integers, ascending'
+                    ELSE 'several integers in random order' END, true),
+                (n.several AND n.types <@ '{integer,float}' AND n.types && '{float}', 'several floats',
+                    n.types = '{float,float}'),
+                (n.several AND n.types <@ '{integer,bool,uuid,numeric,C,C.UTF-8 of libc}', 'integers and texts in byte order',
+                    n.types = '{integer,C}'),
+                (n.several, NULL, false),
+                (n.type = 'bool' OR fixed_width AND rows_a_key >= 150, 'few values', n.type IN ('bool', 'integer')),
+                (n.type IN ('integer', 'float', 'uuid') AND rows_a_key >= 2, CASE WHEN ascends
+                    THEN 'repeated integers in the order of the table' ELSE 'repeated integers in random order' END,
+                    n.type = 'integer'),
+                (n.type IN ('integer', 'float'), CASE WHEN ascends
+                    THEN 'integers, ascending' ELSE 'integers in random order' END, n.type = 'integer'),
+                (n.type = 'uuid', CASE WHEN ascends THEN 'uuids, ascending' ELSE 'uuids in random order' END, true),
+                (n.type IN ('C', 'C.UTF-8 of libc'), 'texts, ' || n.type, true),
+                (n.type IN ('numeric', 'array', 'enum'), n.type || 's', n.type <> 'array'),
+                (n.type = 'jsonb', 'jsonb', true)
+            ) AS k (applies, kind, is_measured)
+        WHERE k.applies
+        LIMIT 1
+    )
+    SELECT t.kind,
+        CASE WHEN f.kind IS NULL THEN 'not measured' WHEN t.is_measured AND n.is_exactly THEN 'measured' ELSE 'alike' END,
+        m.faster, m.slower, m.joins_gain
+    FROM known n
+        LEFT JOIN told t ON true
+        LEFT JOIN @extschema@.fpbtree_advise_figures() f USING (kind)
+        CROSS JOIN LATERAL (
+            SELECT string_agg(v.what || ' ' || v.time, ', ' ORDER BY v.n) FILTER (WHERE v.most <= 0.95),
+                string_agg(v.what || ' ' || v.time, ', ' ORDER BY v.n) FILTER (WHERE v.most > 1.02),
+                bool_and(v.most <= 0.95) FILTER (WHERE v.what = 'joins')
+            FROM (
+                SELECT c.n, c.what, c.time, substring(c.time FROM '[^-]*$')::numeric
+                FROM (VALUES
+                    (1, 'builds', f.builds),
+                    (2, 'inserts', f.inserts),
+                    (3, 'index-only joins', f.index_only_joins),
+                    (4, 'joins', f.joins),
+                    (5, 'lookups', f.lookups),
+                    (6, 'ranges', f.ranges),
+                    (7, 'VACUUM', f.vacuum),
+                    (8, 'cold ranges', f.cold_ranges),
+                    (9, 'redo', f.redo)
+                ) AS c (n, what, time)
+            ) AS v (n, what, time, most)
+        ) AS m (faster, slower, joins_gain)
+$gain$;
+
+COMMENT ON FUNCTION fpbtree_advise_gain(pg_catalog.oid, pg_catalog.bool, pg_catalog.float8, pg_catalog.bool) IS
+    'what was measured of keys as those of a btree index; see fpbtree_advise()';
+
+CREATE FUNCTION fpbtree_advise_reasons(index pg_catalog.oid)
+RETURNS TABLE (rank pg_catalog.int4, refuses pg_catalog.bool, reason pg_catalog.text)
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $reasons$
+    SELECT r.rank, r.refuses, r.reason
+    FROM pg_index i
+        JOIN pg_class c ON c.oid = i.indexrelid
+        JOIN pg_class t ON t.oid = i.indrelid
+        LEFT JOIN pg_inherits p ON p.inhrelid = i.indexrelid
+        CROSS JOIN LATERAL (
+            SELECT v.version, v.version < 180000,
+                string_agg(format('%s of table %s', quote_ident(o.conname), o.conrelid::regclass), ', ' ORDER BY o.conname)
+                    FILTER (WHERE o.contype = 'f'),
+                string_agg(quote_ident(o.conname), ', ') FILTER (WHERE o.contype IN ('p', 'u')),
+                string_agg(quote_ident(o.conname), ', ') FILTER (WHERE o.contype = 'x')
+            FROM (SELECT current_setting('server_version_num')::int) AS v (version)
+                LEFT JOIN pg_constraint o ON o.conindid = i.indexrelid
+            GROUP BY v.version
+        ) AS k (version, is_old, foreign_keys, own, exclusion)
+        CROSS JOIN LATERAL (
+            SELECT string_agg(DISTINCT format('%I.%I', n.nspname, s.opcname), ', ')
+            FROM unnest(i.indclass) AS used (class)
+                JOIN pg_opclass s ON s.oid = used.class
+                JOIN pg_namespace n ON n.oid = s.opcnamespace
+            WHERE NOT EXISTS (
+                SELECT FROM pg_opclass l
+                    JOIN pg_am a ON a.oid = l.opcmethod
+                WHERE (a.amname, l.opcname, l.opcnamespace) = ('fpbtree', s.opcname, s.opcnamespace))
+        ) AS m (missing)
+        CROSS JOIN LATERAL (VALUES
+            (1, true, NOT (i.indisvalid AND i.indisready AND i.indislive),
+                'invalid: drop it, or REINDEX it first'),
+            (3, k.is_old, k.foreign_keys IS NOT NULL,
+                format(CASE WHEN k.is_old
+                        THEN 'foreign key target: of %s; before PostgreSQL 18 that has to be a btree index'
+                        ELSE 'foreign key target: drop %s, and add it again afterwards' END, k.foreign_keys)),
+            (4, k.is_old, k.own IS NOT NULL,
+                format(CASE WHEN k.is_old
+                        THEN 'constraint: %s has to have a btree index before PostgreSQL 18'
+                        ELSE 'constraint: drop %s, and add it WITH (method = fpbtree)' END, k.own)),
+            (4, false, k.exclusion IS NOT NULL,
+                format('constraint: drop %s, and add it with EXCLUDE USING fpbtree', k.exclusion)),
+            (5, true, k.is_old AND i.indisunique AND k.own IS NULL AND t.relkind <> 'm',
+                'ON CONFLICT: before PostgreSQL 18, INSERT ... ON CONFLICT fails on a table with a unique fpbtree index'),
+            (6, true, k.is_old AND i.indisunique AND t.relkind = 'm',
+                'REFRESH CONCURRENTLY: before PostgreSQL 18 that needs a unique btree index'),
+            (7, true, k.is_old AND i.indisunique AND p.inhparent IS NOT NULL,
+                format('partitioned: before PostgreSQL 18, unique indexes of partitioned tables, such as %s, have to be btree''s',
+                    p.inhparent::regclass)),
+            (7, false, p.inhparent IS NOT NULL AND NOT (k.is_old AND i.indisunique),
+                format('partitioned: it moves with %s', pg_partition_root(i.indexrelid))),
+            (8, true, m.missing IS NOT NULL,
+                format('operator class: a superuser has to call fpbtree_adopt() for %s', m.missing)),
+            (9, true, i.indisreplident AND k.version BETWEEN 170000 AND 179999,
+                'replica identity: on PostgreSQL 17 a subscriber finds rows by such an index only if it is of btree')
+        ) AS r (rank, refuses, applies, reason)
+    WHERE i.indexrelid = index AND r.applies
+$reasons$;
+
+COMMENT ON FUNCTION fpbtree_advise_reasons(pg_catalog.oid) IS
+    'what the catalogs say against moving a btree index to fpbtree, or what to do then; see fpbtree_advise()';
+
+CREATE FUNCTION fpbtree_advise_scope(target pg_catalog.text, namespace pg_catalog.regnamespace, relation pg_catalog.regclass)
+RETURNS SETOF pg_catalog.oid
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $scope$
+DECLARE
+    found record;
+BEGIN
+    IF target IS NULL THEN
+        RETURN QUERY
+            SELECT i.indexrelid
+            FROM pg_index i
+                JOIN pg_class c ON c.oid = i.indexrelid
+            WHERE pg_has_role(c.relowner, 'USAGE');
+        RETURN;
+    ELSIF relation IS NULL AND namespace IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('there is no schema, table or index %s', target),
+            HINT = 'Call fpbtree_advise() without arguments for all indexes that are yours.';
+    ELSIF relation IS NOT NULL AND namespace IS NOT NULL THEN
+        RAISE ambiguous_alias USING
+            MESSAGE = format('%s is a schema, and %s a relation', namespace, relation),
+            HINT = 'Write the relation''s schema before it. For the schema, take that one off search_path.';
+    ELSIF namespace IS NOT NULL THEN
+        RETURN QUERY
+            SELECT i.indexrelid
+            FROM pg_index i
+                JOIN pg_class c ON c.oid = i.indexrelid
+            WHERE c.relnamespace = namespace AND pg_has_role(c.relowner, 'USAGE');
+        RETURN;
+    END IF;
+
+    SELECT c.relkind, a.amname AS method, pg_has_role(c.relowner, 'USAGE') AS is_own, c.oid < 16384 AS of_system
+    INTO found
+    FROM pg_class c
+        LEFT JOIN pg_am a ON a.oid = c.relam
+    WHERE c.oid = relation;
+    IF NOT found.relkind = ANY ('{r,m,p,i,I}') THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s is not a table or an index', relation),
+            HINT = 'Only tables and materialized views have indexes.';
+    ELSIF found.relkind IN ('i', 'I') AND found.method <> 'btree' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('index %s is of access method "%s"', relation, found.method),
+            HINT = 'Only those of "btree" can be advised on.';
+    ELSIF NOT found.is_own THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of relation %s', relation),
+            HINT = 'So are superusers.';
+    ELSIF found.of_system THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('relation %s is of the system', relation),
+            HINT = 'PostgreSQL ties the indexes of system catalogs to btree.';
+    END IF;
+    RETURN QUERY
+        SELECT i.indexrelid
+        FROM (SELECT relation::oid UNION SELECT relid FROM pg_partition_tree(relation)) AS members (oid)
+            JOIN pg_index i ON members.oid IN (i.indrelid, i.indexrelid)
+            JOIN pg_class c ON c.oid = i.indexrelid
+        WHERE pg_has_role(c.relowner, 'USAGE');
+END
+$scope$;
+
+COMMENT ON FUNCTION fpbtree_advise_scope(pg_catalog.text, pg_catalog.regnamespace, pg_catalog.regclass) IS
+    'the indexes of a schema or a table that are the caller''s, or all; see fpbtree_advise()';
+
+CREATE FUNCTION fpbtree_advise_index(index pg_catalog.oid, pages pg_catalog.int4)
+RETURNS TABLE (
+    schema pg_catalog.name,
+    "table" pg_catalog.name,
+    index_name pg_catalog.name,
+    size pg_catalog.int8,
+    expected pg_catalog.int8,
+    share pg_catalog.numeric,
+    kind pg_catalog.text,
+    faster pg_catalog.text,
+    slower pg_catalog.text,
+    certainty pg_catalog.text,
+    scans pg_catalog.int8,
+    why_not pg_catalog.text[],
+    remarks pg_catalog.text[]
+)
+LANGUAGE sql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $index$
+    SELECT n.nspname, t.relname, c.relname, s.size, e.expected, e.share, g.kind, g.faster, g.slower,
+        format('size: %s; times: %s', CASE
+            WHEN e.expected IS NULL THEN 'unknown'
+            WHEN s.is_whole THEN 'by all leaves'
+            ELSE format('by %s leaves', s.leaves)
+        END, g.certainty),
+        pg_stat_get_numscans(c.oid), w.why_not, w.remarks
+    FROM pg_index i
+        JOIN pg_class c ON c.oid = i.indexrelid
+        JOIN pg_class t ON t.oid = i.indrelid
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        /* What is not valid may have anything in it. */
+        LEFT JOIN LATERAL @extschema@.fpbtree_advise_sample(CASE WHEN i.indisvalid THEN index::regclass END, pages) s ON true
+        CROSS JOIN LATERAL (
+            SELECT x.expected, round(x.expected::numeric / nullif(s.size, 0), 2)
+            FROM (SELECT CASE WHEN s.too_long = 0 THEN s.expected END) AS x (expected)
+        ) AS e (expected, share)
+        CROSS JOIN LATERAL @extschema@.fpbtree_advise_gain(index, s.fixed_width, s.entries::float8 / nullif(s.keys, 0),
+            s.ascending > 0.75 * s.neighbours) g
+        CROSS JOIN LATERAL (
+            SELECT array_agg(r.reason ORDER BY r.rank) FILTER (WHERE r.refuses),
+                array_agg(r.reason ORDER BY r.rank) FILTER (WHERE NOT r.refuses)
+            FROM (
+                SELECT * FROM @extschema@.fpbtree_advise_reasons(index)
+                UNION ALL
+                SELECT 2, true, format('key too long: one has %s bytes, and 1800 are the most', s.longest)
+                WHERE s.too_long > 0
+                UNION ALL
+                SELECT 10, true, format('nothing gained: it takes %s', pg_size_pretty(s.size))
+                WHERE s.size <= 65536
+                UNION ALL
+                SELECT 10, true, format('nothing gained: it would take %s of that, and joins are not known to gain', e.share)
+                WHERE s.size > 65536 AND e.share > 0.95 AND g.joins_gain IS NOT TRUE
+            ) r
+        ) AS w (why_not, remarks)
+    WHERE c.oid = index AND (s.size IS NOT NULL OR NOT i.indisvalid)
+$index$;
+
+COMMENT ON FUNCTION fpbtree_advise_index(pg_catalog.oid, pg_catalog.int4) IS
+    'what a btree index would be as an fpbtree index; see fpbtree_advise()';
+
+CREATE FUNCTION fpbtree_advise_each(
+    target pg_catalog.text,
+    namespace pg_catalog.regnamespace,
+    relation pg_catalog.regclass,
+    pages pg_catalog.int4
+)
+RETURNS TABLE (
+    schema pg_catalog.name,
+    "table" pg_catalog.name,
+    index pg_catalog.name,
+    size pg_catalog.int8,
+    expected pg_catalog.int8,
+    share pg_catalog.numeric,
+    kind pg_catalog.text,
+    faster pg_catalog.text,
+    slower pg_catalog.text,
+    certainty pg_catalog.text,
+    scans pg_catalog.int8,
+    why_not pg_catalog.text[],
+    remarks pg_catalog.text[]
+)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $each$
+DECLARE
+    one record;
+    done int := 0;
+    told timestamptz := clock_timestamp();
+BEGIN
+    FOR one IN
+        SELECT c.oid, count(*) OVER () AS total
+        FROM @extschema@.fpbtree_advise_scope(target, namespace, relation) AS s (oid)
+            JOIN pg_index i ON i.indexrelid = s.oid
+            JOIN pg_class c ON c.oid = i.indexrelid
+            JOIN pg_am a ON a.oid = c.relam
+            JOIN pg_class t ON t.oid = i.indrelid
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE a.amname = 'btree' AND c.relkind = 'i' AND t.relkind IN ('r', 'm') AND c.oid >= 16384
+            AND NOT pg_is_other_temp_schema(c.relnamespace)
+            /* What is not logged has no pages on a standby. */
+            AND NOT (c.relpersistence = 'u' AND pg_is_in_recovery())
+        ORDER BY n.nspname, t.relname, c.relname
+    LOOP
+        RETURN QUERY SELECT * FROM @extschema@.fpbtree_advise_index(one.oid, pages);
+        done := done + 1;
+        IF clock_timestamp() >= told + interval '5 seconds' AND done < one.total THEN
+            RAISE NOTICE 'fpbtree_advise has looked at % of % indexes', done, one.total;
+            told := clock_timestamp();
+        END IF;
+    END LOOP;
+END
+$each$;
+
+COMMENT ON FUNCTION fpbtree_advise_each(
+    pg_catalog.text, pg_catalog.regnamespace, pg_catalog.regclass, pg_catalog.int4) IS
+    'fpbtree_advise(), of what its argument names';
+
+/* The name is looked up as the caller would: this function alone is under the caller's search_path. */
+CREATE FUNCTION fpbtree_advise(target pg_catalog.text DEFAULT NULL, pages pg_catalog.int4 DEFAULT 300)
+RETURNS TABLE (
+    schema pg_catalog.name,
+    "table" pg_catalog.name,
+    index pg_catalog.name,
+    size pg_catalog.int8,
+    expected pg_catalog.int8,
+    share pg_catalog.numeric,
+    kind pg_catalog.text,
+    faster pg_catalog.text,
+    slower pg_catalog.text,
+    certainty pg_catalog.text,
+    scans pg_catalog.int8,
+    why_not pg_catalog.text[],
+    remarks pg_catalog.text[]
+)
+LANGUAGE sql VOLATILE
+AS $advise$
+    SELECT *
+    FROM @extschema@.fpbtree_advise_each(target,
+        CASE WHEN pg_catalog.array_length(pg_catalog.parse_ident(target), 1) OPERATOR(pg_catalog.=) 1
+            THEN pg_catalog.to_regnamespace(target) END,
+        pg_catalog.to_regclass(target), pages)
+$advise$;
+
+COMMENT ON FUNCTION fpbtree_advise(pg_catalog.text, pg_catalog.int4) IS
+    'what the btree indexes of a schema or table, or all, would be as fpbtree indexes, and what speaks against it; for their '
+    'owner and superusers';

@@ -110,6 +110,13 @@ impl Layout {
         self.nodes * (self.node_room() / least).min(MAX_NODE_ENTRIES)
     }
 
+    /// Entries a full page of this layout has, of keys far from each other, with a cell of so many bytes each.
+    pub fn usual_entries(&self, cell: usize) -> usize {
+        let [_, far] = Layout::node_sizes(self.kind, !self.has_child).leaf_entry;
+        let of_node = (self.node_room() / far).min(MAX_NODE_ENTRIES);
+        (self.nodes * of_node).min(self.space() * of_node / (self.node_size() + cell * of_node))
+    }
+
     /// Bytes of an entry that has nothing in common with its node.
     pub(crate) fn widest_entry(&self) -> usize {
         let child = if self.has_child { CHILD } else { 0 };

@@ -12,6 +12,11 @@ const MOST_LEVELS: usize = 16;
 pub trait Loadable: KeySpace {
     /// The entries of a page being filled. All-zero bytes are an empty one.
     type Batch: Batch<Self>;
+
+    /// Bytes of an entry's cell in a page whose keys have nothing in common.
+    fn cell_size(_geometry: &Geometry, _level: u8, _entry: &Entry<'_, Self>) -> usize {
+        0
+    }
 }
 
 /// The entries of a page being filled: plain memory.
@@ -271,13 +276,30 @@ impl<K: Loadable> LeafWriter<K> {
     /// Makes in `memory` what writes the leaves from `low` on, the first one to `block`, filling them to `fill`
     /// percent.
     pub fn init(memory: &mut core::mem::MaybeUninit<Self>, fill: usize, low: &K::OwnedKey, block: Block) {
-        let leaves = memory.as_mut_ptr();
+        // SAFETY: memory of the right size.
+        unsafe { Self::write(memory.as_mut_ptr(), fill, low, block) };
+    }
+
+    /// Begins anew.
+    pub fn restart(&mut self, fill: usize, low: &K::OwnedKey, block: Block) {
+        // SAFETY: nothing here owns anything.
+        unsafe { Self::write(self, fill, low, block) };
+    }
+
+    /// # Safety
+    /// Memory that may be written.
+    unsafe fn write(leaves: *mut Self, fill: usize, low: &K::OwnedKey, block: Block) {
         // SAFETY: all-zero bytes are a batch, keys and numbers; no value is read or moved.
         unsafe {
             leaves.write_bytes(0, 1);
             Level::begin(&raw mut (*leaves).level, 0, low, block);
             (&raw mut (*leaves).fill).write(fill);
         }
+    }
+
+    /// Entries that were added and are in no leaf yet.
+    pub fn pending(&self) -> usize {
+        self.level.batch.len()
     }
 
     /// Adds the next entry; leaves that are full go to `pages`.
@@ -399,6 +421,10 @@ struct FilledEntry {
 
 impl Loadable for Bytes {
     type Batch = BytesFilling;
+
+    fn cell_size(geometry: &Geometry, level: u8, entry: &Entry<'_, Bytes>) -> usize {
+        cell_size(geometry, level, 0, entry.key.normal_length(), entry.key.payload.len())
+    }
 }
 
 impl BytesFilling {

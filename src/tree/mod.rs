@@ -13,6 +13,7 @@ pub mod load;
 mod map;
 mod removal;
 mod siblings;
+pub mod sizing;
 mod truncate;
 mod unique;
 mod vacuum;

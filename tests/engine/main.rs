@@ -17,6 +17,7 @@ mod picture;
 mod queue;
 mod removal;
 mod scan;
+mod sizing;
 mod sort;
 mod tree;
 mod unique;

@@ -68,6 +68,16 @@ pub unsafe fn is_expression(rel: Relation, c: usize) -> bool {
     unsafe { (*(*rel).rd_index).indkey.values.as_slice(c + 1)[c] == 0 }
 }
 
+/// The function that orders a key column (support function 1), counted from 0, of an index of ours or of btree's, which
+/// has fewer support functions before 18.
+///
+/// # Safety
+/// `rel` is such an index, open, with that key column.
+pub unsafe fn order_function(rel: Relation, c: usize) -> Oid {
+    // SAFETY: the relation cache's array has an element for each support function of each key column.
+    unsafe { *(*rel).rd_support.add(c * usize::from((*(*rel).rd_indam).amsupport)) }
+}
+
 /// An operator class, as the catalog has it.
 #[derive(Clone, Copy)]
 pub struct OperatorClass {
@@ -127,7 +137,7 @@ pub unsafe fn refuse_unfit(rel: Relation) {
             if !class.stores_its_input() {
                 refuse_storage(&class);
             }
-            let order = *(*rel).rd_support.add(c * SUPPORT_FUNCTIONS as usize);
+            let order = order_function(rel, c);
             let collation = *(*rel).rd_indcollation.add(c);
             let is_pattern = matches!(order.to_u32(), pg_sys::F_BTTEXT_PATTERN_CMP | pg_sys::F_BTBPCHAR_PATTERN_CMP);
             if is_pattern && collation != Oid::INVALID && !ffi::get_collation_isdeterministic(collation) {
@@ -160,22 +170,21 @@ fn refuse_collation(class: &OperatorClass) -> ! {
 /// How the columns make a lane, if they do, and are all the index has.
 ///
 /// # Safety
-/// `rel` is an open index of ours.
+/// `rel` is an open index of ours, or of btree's.
 pub unsafe fn exact_shape(rel: Relation) -> Option<KeyShape> {
-    // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
+    // SAFETY: the relation cache's arrays have an element for each key column.
     unsafe {
         let index = &*(*rel).rd_index;
         if index.indnatts != index.indnkeyatts {
             return None;
         }
         let count = index.indnkeyatts as usize;
-        let orders = |c: usize| *(*rel).rd_support.add(c * SUPPORT_FUNCTIONS as usize);
         let filler = Column { ty: ColumnType::Bool, descending: false, nulls_first: false };
         let mut columns = [filler; KeyShape::MAX_COLUMNS];
         for (c, column) in columns.iter_mut().enumerate().take(count) {
             let option = *(*rel).rd_indoption.add(c);
             *column = Column {
-                ty: column_type(orders(c))?,
+                ty: column_type(order_function(rel, c))?,
                 descending: option & OPTION_DESCENDING != 0,
                 nulls_first: option & OPTION_NULLS_FIRST != 0,
             };

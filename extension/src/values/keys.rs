@@ -60,11 +60,12 @@ pub trait Keyed: Loadable + Scannable {
     /// Room for a row's entry-to-be.
     fn new_row() -> Self::RowEntry;
 
-    /// Makes a row's entry-to-be, in place: it may be large.
+    /// Makes a row's entry-to-be, in place: it may be large. Refuses one whose key is longer than keys may be.
     ///
     /// # Safety
     /// `rel` is the open index, `values` and `nulls` have an element for each of its columns, `tid` is the row's. May
     /// raise: the caller's frames own no destructors.
+    #[inline]
     unsafe fn put_row(
         columns: &Self::Columns,
         rel: Relation,
@@ -72,7 +73,29 @@ pub trait Keyed: Loadable + Scannable {
         nulls: *const bool,
         tid: *const ItemPointerData,
         row: &mut Self::RowEntry,
-    );
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let size = Self::measure_row(columns, rel, values, nulls, tid, row);
+            if size > MOST_KEY {
+                refuse_size(rel, size, tid);
+            }
+        }
+    }
+
+    /// As [`put_row`](Keyed::put_row), but returns how many bytes the key has, with what goes beside it. If these are more
+    /// than [`MOST_KEY`], the row has no entry.
+    ///
+    /// # Safety
+    /// As for [`put_row`](Keyed::put_row).
+    unsafe fn measure_row(
+        columns: &Self::Columns,
+        rel: Relation,
+        values: *const Datum,
+        nulls: *const bool,
+        tid: *const ItemPointerData,
+        row: &mut Self::RowEntry,
+    ) -> usize;
 
     /// The entry of a row.
     fn entry(row: &Self::RowEntry) -> Entry<'_, Self>;
@@ -206,14 +229,15 @@ macro_rules! keyed {
                 (0, Tid::MIN)
             }
 
-            unsafe fn put_row(
+            #[inline]
+            unsafe fn measure_row(
                 shape: &KeyShape,
                 rel: Relation,
                 values: *const Datum,
                 nulls: *const bool,
                 tid: *const ItemPointerData,
                 row: &mut ($lane, Tid),
-            ) {
+            ) -> usize {
                 let columns = shape.columns();
                 // SAFETY: the server gives a value and a null flag for each column; a value that is not NULL is of the
                 // column's type.
@@ -227,6 +251,7 @@ macro_rules! keyed {
                 };
                 // SAFETY: `rel` is open, and `tid` points to a TID.
                 *row = ($lane::from_u128(packed.lane), unsafe { tid_of(rel, packed.rank, packed.negative, tid) });
+                size_of::<$lane>()
             }
 
             fn entry(row: &($lane, Tid)) -> Entry<'_, $lane> {
@@ -548,14 +573,15 @@ impl Keyed for Bytes {
         BytesRowEntry { digits: Buffer::new(), normal: 0, payload: Buffer::new(), tid: Tid::MIN }
     }
 
-    unsafe fn put_row(
+    #[inline]
+    unsafe fn measure_row(
         columns: &BytesColumns,
         rel: Relation,
         values: *const Datum,
         nulls: *const bool,
         tid: *const ItemPointerData,
         row: &mut BytesRowEntry,
-    ) {
+    ) -> usize {
         row.digits.clear();
         row.payload.clear();
         let mut carried = Buffer::<MOST_KEY>::new();
@@ -574,11 +600,8 @@ impl Keyed for Bytes {
             row.payload.put(parts.marker);
             row.payload.put(parts.value);
             row.payload.put(carried.as_slice());
-            let size = row.digits.len() + carried.len();
-            if size > MOST_KEY {
-                refuse_size(rel, size, tid);
-            }
             row.tid = tid_of(rel, false, false, tid);
+            row.digits.len() + carried.len()
         }
     }
 

@@ -12,7 +12,7 @@ use pgrx::{PgLogLevel, pg_guard};
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 use self::bulk::Bulk as WholeFile;
 use self::collector::{BuildTarget, Collector, Scanned};
-use self::new_index::{meta, new_index, new_loader};
+use self::new_index::{meta, new_loader};
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 use self::pages::Buffered as WholeFile;
 use self::pages::NewFile;
@@ -37,6 +37,7 @@ mod team;
 mod worker;
 mod workplace;
 
+pub(super) use self::new_index::new_index;
 pub use self::progress::ambuildphasename;
 
 /// The `ambuild` callback.

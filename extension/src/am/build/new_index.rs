@@ -16,8 +16,11 @@ use crate::values::column;
 use crate::values::keys::{IndexColumns, Keyed};
 
 /// What a new index of `rel`'s columns is, with a build id drawn at random. Raises if there can be none.
-pub(super) unsafe fn new_index(rel: Relation) -> Index {
-    // SAFETY: an open index of ours.
+///
+/// # Safety
+/// `rel` is an open index of ours, or of btree's.
+pub(in crate::am) unsafe fn new_index(rel: Relation) -> Index {
+    // SAFETY: an open index of ours, or of btree's.
     unsafe {
         column::refuse_unfit(rel);
         let shape = IndexColumns::of(rel, None).shape();

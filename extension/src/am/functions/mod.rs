@@ -1,5 +1,7 @@
 //! The functions of the install script, as plain C-language functions: they own no destructor, so errors pass whole.
 
+mod advise;
+mod btree;
 mod check;
 mod exchange;
 mod inside;

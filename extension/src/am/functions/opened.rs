@@ -20,6 +20,13 @@ pub(super) enum Privilege {
     Read,
 }
 
+/// Whose index may be asked about.
+#[derive(Clone, Copy)]
+enum Method {
+    Ours,
+    Btree,
+}
+
 /// An index opened for one of the functions, and its table. Until it is closed the owner's code runs as the owner.
 pub(super) struct OpenedIndex {
     pub heap: Relation,
@@ -29,25 +36,47 @@ pub(super) struct OpenedIndex {
 }
 
 impl OpenedIndex {
-    /// Opens an index of ours, table first, or raises what is wrong with the argument. The caller's privilege is looked
-    /// at before a lock is waited for that others would then wait behind.
+    /// Opens an index of ours, or raises what is wrong with the argument.
     pub(super) unsafe fn new(index: Oid, lock: u32, privilege: Privilege) -> OpenedIndex {
+        // SAFETY: catalog lookups and locks, as amcheck takes them.
+        unsafe { Self::open(index, lock, privilege, Method::Ours) }.unwrap_or_else(|| gone(index))
+    }
+
+    /// Opens an index of btree's to be read, or raises what is wrong with the argument. None if there is no such index any
+    /// more: who asks about many may not have been the only one at work.
+    pub(super) unsafe fn of_btree(index: Oid, privilege: Privilege) -> Option<OpenedIndex> {
+        // SAFETY: catalog lookups and locks, as amcheck takes them.
+        unsafe { Self::open(index, pg_sys::AccessShareLock, privilege, Method::Btree) }
+    }
+
+    /// Opens an index, table first. The caller's privilege is looked at before a lock is waited for that others would then
+    /// wait behind.
+    unsafe fn open(index: Oid, lock: u32, privilege: Privilege, method: Method) -> Option<OpenedIndex> {
         let lock = lock as LOCKMODE;
         // SAFETY: catalog lookups and locks, as amcheck takes them.
         unsafe {
-            let rel = open_ours(index, pg_sys::AccessShareLock as LOCKMODE);
+            let rel = method.open(index, pg_sys::AccessShareLock as LOCKMODE)?;
             let heap = (*(*rel).rd_index).indrelid;
             check_privilege(&privilege, rel);
             ffi::relation_close(rel, pg_sys::AccessShareLock as LOCKMODE);
-            let table = ffi::table_open(heap, lock);
-            let rel = open_ours(index, lock);
-            if (*(*rel).rd_index).indrelid != heap {
-                gone(index);
+            let table = ffi::try_relation_open(heap, lock);
+            if table.is_null() {
+                return None;
             }
+            let rel = match method.open(index, lock) {
+                Some(rel) if (*(*rel).rd_index).indrelid == heap => rel,
+                other => {
+                    other.into_iter().for_each(|rel| ffi::relation_close(rel, lock));
+                    ffi::relation_close(table, lock);
+                    return None;
+                }
+            };
             check_privilege(&privilege, rel);
             check_usable(rel);
-            batch::insert_what_is_seen(rel, core::ptr::null_mut());
-            OpenedIndex { heap: table, index: rel, lock, caller: Caller::become_owner(table) }
+            if let Method::Ours = method {
+                batch::insert_what_is_seen(rel, core::ptr::null_mut());
+            }
+            Some(OpenedIndex { heap: table, index: rel, lock, caller: Caller::become_owner(table) })
         }
     }
 
@@ -79,19 +108,31 @@ pub unsafe fn is_ours(rel: Relation) -> bool {
 
 type AmBuild = unsafe extern "C-unwind" fn(Relation, Relation, *mut IndexInfo) -> *mut pg_sys::IndexBuildResult;
 
-/// Opens an index of ours.
-unsafe fn open_ours(index: Oid, lock: LOCKMODE) -> Relation {
-    // SAFETY: catalog lookups and a lock.
-    unsafe {
-        let rel = ffi::try_relation_open(index, lock);
-        if rel.is_null() {
-            gone(index);
+impl Method {
+    /// Opens an index of the method; None if there is none.
+    unsafe fn open(self, index: Oid, lock: LOCKMODE) -> Option<Relation> {
+        // SAFETY: catalog lookups and a lock.
+        unsafe {
+            let rel = ffi::try_relation_open(index, lock);
+            if rel.is_null() {
+                return None;
+            }
+            let (is_of_it, name) = match self {
+                Method::Ours => (is_ours(rel), "an fpbtree"),
+                Method::Btree => (is_btree(rel), "a btree"),
+            };
+            if !is_of_it {
+                refuse_method(rel, name);
+            }
+            Some(rel)
         }
-        if !is_ours(rel) {
-            not_ours(rel);
-        }
-        rel
     }
+}
+
+/// Whether a relation is an index of btree's.
+unsafe fn is_btree(rel: Relation) -> bool {
+    // SAFETY: an open relation.
+    unsafe { (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX && (*(*rel).rd_rel).relam == pg_sys::BTREE_AM_OID }
 }
 
 /// Raises that there is no such relation.
@@ -99,7 +140,7 @@ pub(super) fn gone(oid: Oid) -> ! {
     errors::raise(ERRCODE_UNDEFINED_OBJECT, format_args!("there is no relation with OID {}", oid.to_u32()), None, None)
 }
 
-unsafe fn not_ours(rel: Relation) -> ! {
+unsafe fn refuse_method(rel: Relation, name: &str) -> ! {
     // SAFETY: an open relation.
     let is_partitioned = unsafe { (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_INDEX };
     if is_partitioned {
@@ -110,7 +151,7 @@ unsafe fn not_ours(rel: Relation) -> ! {
             Some(format_args!("Ask about the indexes of its partitions: see pg_partition_tree().")),
         );
     }
-    errors::raise(ERRCODE_WRONG_OBJECT_TYPE, format_args!("\"{}\" is not an fpbtree index", Name(rel)), None, None)
+    errors::raise(ERRCODE_WRONG_OBJECT_TYPE, format_args!("\"{}\" is not {name} index", Name(rel)), None, None)
 }
 
 unsafe fn check_privilege(privilege: &Privilege, index: Relation) {

@@ -244,9 +244,9 @@ impl Codec {
     /// # Safety
     /// `rel` is an open index of ours with such a key column. May raise.
     pub unsafe fn of(rel: Relation, column: usize, stored: Option<&DigitShape>) -> Codec {
-        // SAFETY: the relation cache's arrays have an element for each key column, and for each support function of it.
+        // SAFETY: the relation cache's arrays have an element for each key column.
         unsafe {
-            let order = *(*rel).rd_support.add(column * column::SUPPORT_FUNCTIONS as usize);
+            let order = column::order_function(rel, column);
             let collation = *(*rel).rd_indcollation.add(column);
             let option = *(*rel).rd_indoption.add(column);
             let ty = image::type_of(rel, column);
