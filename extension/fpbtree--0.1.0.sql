@@ -1027,11 +1027,10 @@ AS $reasons$
         CROSS JOIN LATERAL (VALUES
             (1, true, NOT (i.indisvalid AND i.indisready AND i.indislive),
                 'invalid: drop it, or REINDEX it first'),
-            (3, k.is_old, k.foreign_keys IS NOT NULL,
-                format(CASE WHEN k.is_old
-                        THEN 'foreign key target: of %s; before PostgreSQL 18 that has to be a btree index'
-                        ELSE 'foreign key target: drop %s, and add it again afterwards' END, k.foreign_keys)),
-            (4, k.is_old, k.own IS NOT NULL,
+            (3, true, k.is_old AND k.foreign_keys IS NOT NULL,
+                format('foreign key target: of %s; before PostgreSQL 18 that has to be a btree index', k.foreign_keys)),
+            /* From 18 on it moves with its constraint, where that is not deferrable or a partition's. */
+            (4, k.is_old, k.own IS NOT NULL AND (k.is_old OR NOT i.indimmediate OR p.inhparent IS NOT NULL),
                 format(CASE WHEN k.is_old
                         THEN 'constraint: %s has to have a btree index before PostgreSQL 18'
                         ELSE 'constraint: drop %s, and add it WITH (method = fpbtree)' END, k.own)),

@@ -101,7 +101,7 @@ CREATE SCHEMA reasons;
 SET search_path = reasons, public;
 CREATE FUNCTION modern() RETURNS boolean LANGUAGE sql AS $$ SELECT current_setting('server_version_num')::int >= 180000 $$;
 CREATE TABLE product (id int PRIMARY KEY, code text COLLATE "C", name text COLLATE "C", part int NOT NULL, length text COLLATE "C", at int,
-  CONSTRAINT product_name UNIQUE (name), CONSTRAINT product_at EXCLUDE USING btree (at WITH =));
+  CONSTRAINT product_name UNIQUE (name) DEFERRABLE, CONSTRAINT product_at EXCLUDE USING btree (at WITH =));
 CREATE UNIQUE INDEX product_code ON product (code);
 CREATE UNIQUE INDEX product_part ON product (part);
 CREATE UNIQUE INDEX product_kept ON product (part, id);
@@ -133,8 +133,8 @@ INSERT INTO stated VALUES
 ('product_kept', '{ON CONFLICT,replica identity}', NULL, NULL, NULL),
 ('product_length', '{key too long}', NULL, '{key too long}', NULL),
 ('product_name', '{constraint}', NULL, NULL, '{constraint}'),
-('product_part', '{foreign key target,ON CONFLICT}', NULL, NULL, '{foreign key target}'),
-('product_pkey', '{foreign key target,constraint}', NULL, NULL, '{foreign key target,constraint}'),
+('product_part', '{foreign key target,ON CONFLICT}', NULL, NULL, NULL),
+('product_pkey', '{foreign key target,constraint}', NULL, NULL, NULL),
 ('seen_i', '{REFRESH CONCURRENTLY}', NULL, NULL, NULL),
 ('sold_back', '{operator class}', NULL, '{operator class}', NULL);
 CREATE FUNCTION names(reasons text[]) RETURNS text[] LANGUAGE sql AS $$
