@@ -10,7 +10,7 @@ mod storage;
 mod values;
 
 use am::{constraints, nodes, planner};
-use pg::{options, reserve};
+use pg::{options, reserve, shared_memory};
 use storage::{hot_keys, own_wal};
 
 pgrx::pg_module_magic!();
@@ -26,7 +26,7 @@ pub extern "C-unwind" fn _PG_init() {
     nodes::register();
     constraints::register();
     own_wal::register();
-    hot_keys::register();
+    shared_memory::register(const { &[hot_keys::MEMORY] });
     #[cfg(feature = "pg18")]
     am::explain::register();
 }
