@@ -11,7 +11,7 @@ mod values;
 
 use am::{constraints, nodes, planner};
 use pg::{options, reserve, shared_memory};
-use storage::{hot_keys, own_wal};
+use storage::{hot_keys, own_wal, sender, totals};
 
 pgrx::pg_module_magic!();
 
@@ -26,7 +26,8 @@ pub extern "C-unwind" fn _PG_init() {
     nodes::register();
     constraints::register();
     own_wal::register();
-    shared_memory::register(const { &[hot_keys::MEMORY] });
+    shared_memory::register(const { &[hot_keys::MEMORY, totals::MEMORY] });
+    sender::register();
     #[cfg(feature = "pg18")]
     am::explain::register();
 }
