@@ -185,7 +185,7 @@ pub unsafe fn database_transaction(database: Oid) -> u32 {
 /// Inside a transaction, nothing is locked. May raise.
 pub unsafe fn exists(relation: Oid) -> bool {
     // SAFETY: a catalog lookup.
-    unsafe { is_cached(pg_sys::SysCacheIdentifier::RELOID, relation) }
+    unsafe { is_cached(pg_sys::SysCacheIdentifier::RELOID as c_int, relation) }
 }
 
 /// Whether there is a database with this number.
@@ -194,13 +194,13 @@ pub unsafe fn exists(relation: Oid) -> bool {
 /// As for [`exists`].
 pub unsafe fn database_exists(database: Oid) -> bool {
     // SAFETY: a catalog lookup.
-    unsafe { is_cached(pg_sys::SysCacheIdentifier::DATABASEOID, database) }
+    unsafe { is_cached(pg_sys::SysCacheIdentifier::DATABASEOID as c_int, database) }
 }
 
-unsafe fn is_cached(cache: pg_sys::SysCacheIdentifier::Type, oid: Oid) -> bool {
+unsafe fn is_cached(cache: c_int, oid: Oid) -> bool {
     let none = Datum::null();
     // SAFETY: what every reader of a catalog's cache does.
-    unsafe { ffi::SearchSysCacheExists(cache as c_int, Datum::from(oid), none, none, none) }
+    unsafe { ffi::SearchSysCacheExists(cache, Datum::from(oid), none, none, none) }
 }
 
 /// `RelationNeedsWAL`.
