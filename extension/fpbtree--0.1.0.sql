@@ -365,6 +365,102 @@ AS 'MODULE_PATHNAME', 'fpbtree_stat_hot_reset_wrapper';
 COMMENT ON FUNCTION fpbtree_stat_hot_reset(pg_catalog.regclass) IS
     'lets fpbtree_stat_hot count an fpbtree index from zero again, for those who may SELECT from its table';
 
+/* Index 0 is the database itself: zeros, and when it was reset. There is no row where nothing is counted. */
+CREATE FUNCTION fpbtree_stat_counts()
+RETURNS TABLE (
+    index pg_catalog.oid,
+    hits pg_catalog.int8,
+    misses pg_catalog.int8,
+    stale pg_catalog.int8,
+    key_hits pg_catalog.int8,
+    key_misses pg_catalog.int8,
+    key_stale pg_catalog.int8,
+    prefetch_requested pg_catalog.int8,
+    prefetch_cached pg_catalog.int8,
+    prefetch_used pg_catalog.int8,
+    prefetch_wasted pg_catalog.int8,
+    leaf_splits pg_catalog.int8,
+    inner_splits pg_catalog.int8,
+    leaves_merged pg_catalog.int8,
+    leaves_deleted pg_catalog.int8,
+    batches pg_catalog.int8,
+    batch_entries pg_catalog.int8,
+    compare_calls pg_catalog.int8,
+    compare_guesses pg_catalog.int8,
+    compare_wrong_guesses pg_catalog.int8,
+    stats_reset pg_catalog.timestamptz
+)
+LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'fpbtree_stat_counts_wrapper';
+
+COMMENT ON FUNCTION fpbtree_stat_counts() IS
+    'what all sessions have counted for fpbtree indexes of the database; see pg_stat_fpbtree';
+
+CREATE FUNCTION fpbtree_stat_room()
+RETURNS TABLE (
+    indexes pg_catalog.int4,
+    most pg_catalog.int4,
+    refused pg_catalog.int8
+)
+LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'fpbtree_stat_room_wrapper';
+
+COMMENT ON FUNCTION fpbtree_stat_room() IS
+    'how many fpbtree indexes of all databases are counted in pg_stat_fpbtree and can be, and how often there was no room';
+
+CREATE VIEW pg_stat_fpbtree AS
+    WITH counted AS MATERIALIZED (SELECT * FROM @extschema@.fpbtree_stat_counts())
+    SELECT x.indrelid AS relid, x.indexrelid, n.nspname AS schemaname, t.relname, c.relname AS indexrelname,
+        coalesce(counted.hits, database.hits) AS hits,
+        coalesce(counted.misses, database.misses) AS misses,
+        coalesce(counted.stale, database.stale) AS stale,
+        coalesce(counted.key_hits, database.key_hits) AS key_hits,
+        coalesce(counted.key_misses, database.key_misses) AS key_misses,
+        coalesce(counted.key_stale, database.key_stale) AS key_stale,
+        coalesce(counted.prefetch_requested, database.prefetch_requested) AS prefetch_requested,
+        coalesce(counted.prefetch_cached, database.prefetch_cached) AS prefetch_cached,
+        coalesce(counted.prefetch_used, database.prefetch_used) AS prefetch_used,
+        coalesce(counted.prefetch_wasted, database.prefetch_wasted) AS prefetch_wasted,
+        coalesce(counted.leaf_splits, database.leaf_splits) AS leaf_splits,
+        coalesce(counted.inner_splits, database.inner_splits) AS inner_splits,
+        coalesce(counted.leaves_merged, database.leaves_merged) AS leaves_merged,
+        coalesce(counted.leaves_deleted, database.leaves_deleted) AS leaves_deleted,
+        coalesce(counted.batches, database.batches) AS batches,
+        coalesce(counted.batch_entries, database.batch_entries) AS batch_entries,
+        coalesce(counted.compare_calls, database.compare_calls) AS compare_calls,
+        coalesce(counted.compare_guesses, database.compare_guesses) AS compare_guesses,
+        coalesce(counted.compare_wrong_guesses, database.compare_wrong_guesses) AS compare_wrong_guesses,
+        greatest(counted.stats_reset, database.stats_reset) AS stats_reset
+    FROM pg_catalog.pg_index x
+        JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) x.indexrelid
+        JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) c.relam
+        JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) x.indrelid
+        LEFT JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+        LEFT JOIN counted database ON database.index OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+        LEFT JOIN counted ON counted.index OPERATOR(pg_catalog.=) x.indexrelid
+    WHERE a.amname OPERATOR(pg_catalog.=) 'fpbtree' AND c.relkind OPERATOR(pg_catalog.=) 'i';
+
+COMMENT ON VIEW pg_stat_fpbtree IS
+    'what all sessions have counted for each fpbtree index of the database, NULL where the library is not preloaded';
+
+GRANT SELECT ON pg_stat_fpbtree TO PUBLIC;
+
+CREATE FUNCTION fpbtree_stat_reset()
+RETURNS pg_catalog.void
+LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'fpbtree_stat_reset_wrapper';
+
+CREATE FUNCTION fpbtree_stat_reset(index pg_catalog.regclass)
+RETURNS pg_catalog.void
+LANGUAGE c STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'fpbtree_stat_reset_index_wrapper';
+
+COMMENT ON FUNCTION fpbtree_stat_reset() IS
+    'lets pg_stat_fpbtree count all fpbtree indexes of the database from zero again';
+COMMENT ON FUNCTION fpbtree_stat_reset(pg_catalog.regclass) IS
+    'lets pg_stat_fpbtree count an fpbtree index from zero again';
+
+REVOKE EXECUTE ON FUNCTION fpbtree_stat_reset(), fpbtree_stat_reset(pg_catalog.regclass) FROM PUBLIC;
 
 CREATE FUNCTION fpbtree_exchange(old pg_catalog.regclass, new pg_catalog.regclass)
 RETURNS pg_catalog.void

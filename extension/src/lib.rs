@@ -10,8 +10,8 @@ mod storage;
 mod values;
 
 use am::{constraints, nodes, planner};
-use pg::{options, reserve};
-use storage::{hot_keys, own_wal};
+use pg::{options, reserve, shared_memory};
+use storage::{hot_keys, own_wal, sender, totals};
 
 pgrx::pg_module_magic!();
 
@@ -26,7 +26,8 @@ pub extern "C-unwind" fn _PG_init() {
     nodes::register();
     constraints::register();
     own_wal::register();
-    hot_keys::register();
+    shared_memory::register(const { &[hot_keys::MEMORY, totals::MEMORY] });
+    sender::register();
     #[cfg(feature = "pg18")]
     am::explain::register();
 }

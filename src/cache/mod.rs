@@ -7,8 +7,10 @@
 //! - [`descents`]: where leaves begin, in a modular B+-tree.
 //! - [`modular`]: the modular B+-tree, for lanes of any width; one writer, or readers.
 //! - [`hot_keys`]: from full keys to their rows; many readers and writers at once.
+//! - [`tallies`]: counters of many owners; many writers at once.
 
 pub mod descents;
 pub mod hot_keys;
 pub mod modular;
+pub mod tallies;
 pub mod word;

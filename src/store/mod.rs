@@ -8,7 +8,7 @@ mod observers;
 mod pages;
 
 pub use hints::{Hints, Seen};
-pub use observers::{DeadSearch, Observers, Suspect};
+pub use observers::{DeadSearch, Observers, PageEvent, Suspect};
 pub use pages::{
     Cleanup, Exclusive, Frames, LockMode, Locked, Mode, PageStore, Pages, Pinned, Shared, Writable, Writing,
 };

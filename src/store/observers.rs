@@ -26,6 +26,19 @@ pub enum DeadSearch {
     Versions(usize),
 }
 
+/// What was done to a tree's pages besides changing entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PageEvent {
+    /// A leaf became two.
+    LeafSplit,
+    /// A page above the leaves did.
+    InnerSplit,
+    /// A leaf gave its entries to its neighbour, and is gone.
+    LeafMerged,
+    /// A leaf that was empty is gone.
+    LeafDeleted,
+}
+
 /// Who is told what happens to leaves.
 pub trait Observers: PageStore {
     /// A reader is about to look at this leaf: predicate locks go here.
@@ -34,6 +47,8 @@ pub trait Observers: PageStore {
     fn note_split(&self, _from: Block, _to: Block) {}
     /// The key space of `from` went to `to`: predicate locks follow. Both are exclusively locked.
     fn note_merge(&self, _from: Block, _to: Block) {}
+    /// This was done just now: for whoever counts it. Pages may be locked.
+    fn note_event(&self, _event: PageEvent) {}
     /// A writer is about to insert an entry of a stretch into this leaf: serializable conflicts are raised here.
     fn note_insert(&self, _leaf: &Locked<'_, Self, Exclusive>, _mark: u64) {}
     /// Says of a leaf's suspects which are dead, as far as it looks for them. Nothing is removed, and `None` is

@@ -4,7 +4,7 @@ use super::{INNER_SPLIT_FILL, Seek, Tree};
 use crate::format::{Block, Error, Lane, NO_BLOCK, PageBytes, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{Aim, Arrangement, Entry, Joined, KeySpace, Links, Page, Plan, Thrift};
-use crate::store::{Exclusive, LockMode, Locked, Store};
+use crate::store::{Exclusive, LockMode, Locked, PageEvent, Store};
 
 /// How an entry is inserted.
 #[derive(Clone, Copy, Debug)]
@@ -202,6 +202,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let change = Change::new().edit(Edit::New(&left_page)).page().edit(Edit::New(&right_page)).page();
         let pages = [left.writable(), right.writable(), root.writable()];
         self.commit(pages.map(Some), &change.edit(Edit::Image(&root_page)));
+        self.store.note_event(split_of(level));
         left.release();
         right.release();
         root.release();
@@ -290,6 +291,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             neighbour.as_mut().map(Locked::writable),
         ];
         self.commit(pages, &change);
+        self.store.note_event(split_of(level));
         if let Some(neighbour) = neighbour {
             neighbour.release();
         }
@@ -377,6 +379,10 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
 /// Begins the change of a page, before which that completes the split of a page below, if there is one.
 fn start<'a>(completes: bool) -> Change<'a> {
     if completes { Change::new().edit(Edit::SetIncomplete(false)).page() } else { Change::new() }
+}
+
+fn split_of(level: u8) -> PageEvent {
+    if level == 0 { PageEvent::LeafSplit } else { PageEvent::InnerSplit }
 }
 
 fn not_the_right_sibling(block: Block) -> Error {

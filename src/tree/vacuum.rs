@@ -5,7 +5,7 @@ use super::{Seek, Tree};
 use crate::format::{Block, Error, META, NO_BLOCK, PAGE_SIZE, PageBytes, Position, ROOT, Result, Tid, is_link};
 use crate::log::{Change, Edit};
 use crate::page::{self, Arrangement, Entry, KeySpace, Page, Plan, Thrift};
-use crate::store::{Cleanup, Exclusive, LockMode, Locked, Shared, Store, Writing};
+use crate::store::{Cleanup, Exclusive, LockMode, Locked, PageEvent, Shared, Store, Writing};
 use arrayvec::ArrayVec;
 
 /// What a pass over the index found and did.
@@ -111,6 +111,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
                 stats.deleted_pages += 1;
                 stats.leaf_pages -= 1;
                 self.store.free(block);
+                self.store.note_event(PageEvent::LeafDeleted);
                 K::copy(&mut bound, &low);
             } else {
                 let before = passed.replace(Passed { block, fill });
@@ -193,6 +194,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         stats.merged_pages += 1;
         stats.leaf_pages -= 1;
         self.store.free(leaf.block);
+        self.store.note_event(PageEvent::LeafMerged);
         if let Some(next) = next {
             next.fill = together;
         }

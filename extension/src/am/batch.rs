@@ -27,6 +27,7 @@ use crate::storage::buffers::PgStore;
 use crate::storage::index::Index;
 use crate::storage::prefetch::{self, LeavesAhead, PrefetchCounts};
 use crate::storage::recent_buffers;
+use crate::storage::totals::{self, Count};
 use crate::storage::tree::tree;
 use crate::values::keys::with_keys;
 
@@ -325,6 +326,7 @@ unsafe fn insert_entries<K: Sortable>(collected: *mut Collected<K>) {
         drop(batch);
         leaves.close(&mut counts);
         counts.add_to_session((*head.rel).rd_id);
+        totals::add((*head.rel).rd_id.to_u32(), Count::Batches, &[1, head.entries]);
         memory::free(&raw mut *leaves);
         pg_sys::MemoryContextSwitchTo(before);
         ffi::MemoryContextReset(head.scratch);

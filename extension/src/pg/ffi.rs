@@ -173,6 +173,7 @@ unsafe extern "C-unwind" {
     pub fn fmgr_info_cxt(function: Oid, info: *mut FmgrInfo, context: pg_sys::MemoryContext);
     pub fn FunctionCall2Coll(info: *mut FmgrInfo, collation: Oid, first: Datum, second: Datum) -> Datum;
     pub fn SearchSysCache1(cache: c_int, key: Datum) -> pg_sys::HeapTuple;
+    pub fn SearchSysCacheExists(cache: c_int, key: Datum, second: Datum, third: Datum, fourth: Datum) -> bool;
     pub fn SysCacheGetAttr(cache: c_int, tuple: pg_sys::HeapTuple, attribute: i16, is_null: *mut bool) -> Datum;
     pub fn ReleaseSysCache(tuple: pg_sys::HeapTuple);
     pub fn get_collation_isdeterministic(collation: Oid) -> bool;

@@ -9,6 +9,7 @@ pub mod options;
 pub mod per_backend;
 pub mod relation;
 pub mod reserve;
+pub mod shared_memory;
 pub mod text;
 pub mod tid;
 pub mod visibility;

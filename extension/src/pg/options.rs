@@ -12,6 +12,7 @@ use pgrx::pg_sys::{self, Datum, Relation};
 
 use crate::pg::errors;
 use crate::pg::per_backend::PerBackend;
+use crate::pg::shared_memory;
 
 /// How full the build packs pages, in percent, where nothing else is said.
 pub const DEFAULT_FILLFACTOR: i32 = 90;
@@ -28,12 +29,17 @@ const DEFAULT_DESCENT_CACHE: i32 = 32 << 10;
 /// Shared memory for the rows of hot keys, in kB: those of a million keys.
 const DEFAULT_HOT_CACHE: i32 = 64 << 10;
 
+/// Indexes of all databases that are counted.
+const DEFAULT_STAT_INDEXES: i32 = 1000;
+const MOST_STAT_INDEXES: i32 = 100_000;
+
 /// Memory for collected entries, in kB.
 const DEFAULT_INSERT_BATCH: i32 = 16 << 10;
 
 static PREFETCH: GucSetting<bool> = GucSetting::<bool>::new(true);
 static DESCENT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_DESCENT_CACHE);
 static HOT_CACHE_SIZE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_HOT_CACHE);
+static STAT_INDEXES: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_STAT_INDEXES);
 static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
 static CUSTOM_SCANS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static INSERT_BATCH: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_INSERT_BATCH);
@@ -233,8 +239,6 @@ const SETTINGS: &[fn()] = &[
         );
     },
     || {
-        // SAFETY: the server's own flag. A setting that only a start can change can only be made then.
-        let is_preloaded = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
         GucRegistry::define_int_guc(
             c"fpbtree.hot_cache_size",
             c"Sets the shared memory that keeps the rows of hot keys of fpbtree indexes.",
@@ -242,11 +246,28 @@ const SETTINGS: &[fn()] = &[
             &HOT_CACHE_SIZE,
             0,
             i32::MAX,
-            if is_preloaded { GucContext::Postmaster } else { GucContext::Sighup },
+            at_start(),
             GucFlags::UNIT_KB,
         );
     },
+    || {
+        GucRegistry::define_int_guc(
+            c"fpbtree.stat_indexes",
+            c"Sets how many fpbtree indexes can be counted in pg_stat_fpbtree.",
+            c"In all databases together. Takes effect if fpbtree is in shared_preload_libraries. 0 turns it off.",
+            &STAT_INDEXES,
+            0,
+            MOST_STAT_INDEXES,
+            at_start(),
+            GucFlags::default(),
+        );
+    },
 ];
+
+/// The context of what only the server's start can change. Such a setting can only be made then.
+fn at_start() -> GucContext {
+    if shared_memory::is_preloading() { GucContext::Postmaster } else { GucContext::Sighup }
+}
 
 /// How many of them are known. Where memory ran out, the process may load the library once more; none is defined twice.
 static DEFINED: AtomicUsize = AtomicUsize::new(0);
@@ -296,6 +317,11 @@ pub fn descent_cache_size() -> usize {
 /// Bytes of shared memory for the rows of hot keys, once the server has started.
 pub fn hot_cache_size() -> usize {
     HOT_CACHE_SIZE.get() as usize * 1024
+}
+
+/// How many indexes can be counted, once the server has started.
+pub fn stat_indexes() -> usize {
+    STAT_INDEXES.get() as usize
 }
 
 /// Bytes in which entries of a statement's rows may be collected.

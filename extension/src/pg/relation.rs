@@ -179,6 +179,30 @@ pub unsafe fn database_transaction(database: Oid) -> u32 {
     }
 }
 
+/// Whether the session's database has a relation with this number.
+///
+/// # Safety
+/// Inside a transaction, nothing is locked. May raise.
+pub unsafe fn exists(relation: Oid) -> bool {
+    // SAFETY: a catalog lookup.
+    unsafe { is_cached(pg_sys::SysCacheIdentifier::RELOID as c_int, relation) }
+}
+
+/// Whether there is a database with this number.
+///
+/// # Safety
+/// As for [`exists`].
+pub unsafe fn database_exists(database: Oid) -> bool {
+    // SAFETY: a catalog lookup.
+    unsafe { is_cached(pg_sys::SysCacheIdentifier::DATABASEOID as c_int, database) }
+}
+
+unsafe fn is_cached(cache: c_int, oid: Oid) -> bool {
+    let none = Datum::null();
+    // SAFETY: what every reader of a catalog's cache does.
+    unsafe { ffi::SearchSysCacheExists(cache, Datum::from(oid), none, none, none) }
+}
+
 /// `RelationNeedsWAL`.
 ///
 /// # Safety

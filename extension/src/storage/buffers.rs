@@ -11,14 +11,15 @@ use fpbtree_engine::log::{Change, Horizon, MOST_BLOCKS, Ranges};
 use fpbtree_engine::page::{self, LogKind};
 use fpbtree_engine::simd::{self, CACHE_LINE};
 use fpbtree_engine::store::{
-    DeadSearch, Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageStore, Pinned, Seen, Shared, Suspect,
-    Writable,
+    DeadSearch, Exclusive, Frames, Hints, LockMode, Locked, Mode, Observers, PageEvent, PageStore, Pinned, Seen,
+    Shared, Suspect, Writable,
 };
 use pgrx::pg_sys::{self, Buffer, ForkNumber::MAIN_FORKNUM, FullTransactionId, Relation, Snapshot};
 
 use crate::pg::{errors, ffi, options, relation};
 use crate::storage::descents::{self, Place};
 use crate::storage::index::{self, Index};
+use crate::storage::totals::{self, Count};
 use crate::storage::{dead, generic_wal, hot_keys, own_wal, recent_buffers};
 
 const _: () = assert!(PAGE_SIZE == pg_sys::BLCKSZ as usize);
@@ -152,7 +153,7 @@ impl PgStore {
     #[inline]
     pub fn descents(&self) -> Place {
         self.descents.get().unwrap_or_else(|| {
-            let place = Place::of(self.build_id());
+            let place = Place::of(self.build_id(), self.index);
             self.descents.set(Some(place));
             place
         })
@@ -460,6 +461,16 @@ impl Observers for PgStore {
     fn note_merge(&self, from: Block, to: Block) {
         // SAFETY: an open relation.
         unsafe { ffi::PredicateLockPageCombine(self.rel, from, to) };
+    }
+
+    fn note_event(&self, event: PageEvent) {
+        let count = match event {
+            PageEvent::LeafSplit => Count::LeafSplits,
+            PageEvent::InnerSplit => Count::InnerSplits,
+            PageEvent::LeafMerged => Count::LeavesMerged,
+            PageEvent::LeafDeleted => Count::LeavesDeleted,
+        };
+        totals::add(self.index, count, &[1]);
     }
 
     fn note_insert(&self, leaf: &Locked<'_, Self, Exclusive>, stretch: u64) {

@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, Buffer};
 
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{memory, options};
+use crate::storage::totals::{self, Count};
 
 /// Indexes remembered at a time, and how many of their places one index can have.
 const CACHES: usize = 1024;
@@ -44,6 +45,11 @@ pub struct CacheCounts {
 struct Cache {
     /// The index: what its pages are known by. 0 is none.
     build_id: u64,
+    /// What the server knows it by.
+    index: u32,
+    /// What has happened that was sent already, and whether it is among those that may have more.
+    sent: [u64; 6],
+    is_listed: bool,
     descents: Option<Descents<&'static mut [u8]>>,
     counts: CacheCounts,
     /// When it was used last.
@@ -62,6 +68,9 @@ struct Cache {
 impl Cache {
     const EMPTY: Cache = Cache {
         build_id: 0,
+        index: 0,
+        sent: [0; 6],
+        is_listed: false,
         descents: None,
         counts: ZERO,
         used: 0,
@@ -78,6 +87,20 @@ impl Cache {
         self.descents.as_ref().map_or(0, |descents| descents.size())
     }
 
+    /// What has happened, as the totals have it: first for leaves, then for hot keys.
+    fn numbers(&self) -> [u64; 6] {
+        let (leaves, rows) = (&self.counts, &self.rows);
+        [leaves.hits, leaves.misses, leaves.stale, rows.hits, rows.misses, rows.stale]
+    }
+
+    /// Adds what has happened to the totals.
+    fn send(&mut self) {
+        let now = self.numbers();
+        let before = core::mem::replace(&mut self.sent, now);
+        let since: [u64; 6] = core::array::from_fn(|at| now[at].wrapping_sub(before[at]));
+        totals::add(self.index, Count::Hits, &since);
+    }
+
     fn free(&mut self) {
         if let Some(descents) = self.descents.take() {
             // SAFETY: allocated by `allot`, and not used any more.
@@ -90,6 +113,9 @@ const ZERO: CacheCounts = CacheCounts { hits: 0, misses: 0, stale: 0, evictions:
 
 struct Caches {
     of_indexes: [Cache; CACHES],
+    /// Those that may have something to send.
+    listed: [u16; CACHES],
+    listed_count: usize,
     clock: u64,
     /// Bytes of all caches.
     size: usize,
@@ -97,8 +123,14 @@ struct Caches {
     dice: u32,
 }
 
-static DESCENT_CACHES: PerBackend<UnsafeCell<Caches>> =
-    PerBackend::new(UnsafeCell::new(Caches { of_indexes: [Cache::EMPTY; CACHES], clock: 0, size: 0, dice: 1 }));
+static DESCENT_CACHES: PerBackend<UnsafeCell<Caches>> = PerBackend::new(UnsafeCell::new(Caches {
+    of_indexes: [Cache::EMPTY; CACHES],
+    listed: [0; CACHES],
+    listed_count: 0,
+    clock: 0,
+    size: 0,
+    dice: 1,
+}));
 
 /// The process's caches, for as long as no other function of this module is called.
 #[allow(clippy::mut_from_ref)]
@@ -115,8 +147,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of the index with this build id; another index's cache may have to go.
-    pub fn of(build_id: u64) -> Place {
+    /// The place of the index with this build id and number; another index's cache may have to go.
+    pub fn of(build_id: u64, index: u32) -> Place {
         let caches = caches();
         caches.clock += 1;
         caches.shrink(CACHES, options::descent_cache_size());
@@ -127,7 +159,8 @@ impl Place {
             caches.of_indexes[at].build_id = build_id;
             at
         });
-        caches.of_indexes[at].used = caches.clock;
+        (caches.of_indexes[at].used, caches.of_indexes[at].index) = (caches.clock, index);
+        caches.list(at);
         Place { at, build_id }
     }
 
@@ -234,7 +267,9 @@ impl Place {
     /// Counts from zero again.
     pub fn reset_counts(&self) {
         if let Some(cache) = self.cache(caches()) {
+            let numbers = cache.numbers();
             (cache.counts, cache.rows) = (ZERO, ZERO);
+            cache.sent = core::array::from_fn(|at| cache.sent[at].wrapping_sub(numbers[at]));
         }
     }
 }
@@ -243,6 +278,16 @@ impl Place {
 #[inline]
 pub fn forget_all() {
     caches().shrink(CACHES, 0);
+}
+
+/// Adds what has happened to the totals.
+pub fn send() {
+    let caches = caches();
+    for at in 0..core::mem::take(&mut caches.listed_count) {
+        let cache = &mut caches.of_indexes[usize::from(caches.listed[at])];
+        cache.is_listed = false;
+        cache.send();
+    }
 }
 
 /// Whether a find is to read its page the ordinary way.
@@ -259,9 +304,20 @@ pub fn is_ordinary_turn() -> bool {
 impl Caches {
     /// Forgets an index.
     fn forget(&mut self, at: usize) {
-        self.size -= self.of_indexes[at].size();
-        self.of_indexes[at].free();
-        self.of_indexes[at] = Cache::EMPTY;
+        let cache = &mut self.of_indexes[at];
+        self.size -= cache.size();
+        cache.free();
+        cache.send();
+        *cache = Cache { is_listed: cache.is_listed, ..Cache::EMPTY };
+    }
+
+    /// Has an index send what happens from now on when the transaction ends.
+    #[inline]
+    fn list(&mut self, at: usize) {
+        if !core::mem::replace(&mut self.of_indexes[at].is_listed, true) {
+            self.listed[self.listed_count] = at as u16;
+            self.listed_count += 1;
+        }
     }
 
     /// Forgets what was not used for the longest time, until no more than `limit` bytes are in use; one cache stays.

@@ -2,46 +2,37 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
+use core::sync::atomic::AtomicU64;
 
 use fpbtree_engine::cache::hot_keys::{self, HotKeys};
-use fpbtree_engine::cache::word::words_at;
 use fpbtree_engine::paging;
+use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY;
 use pgrx::pg_sys::{self, Relation};
-use pgrx::{PgLogLevel, pg_guard};
 
 use crate::pg::errors;
 use crate::pg::options;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::relation;
-
-type Hook = Option<unsafe extern "C-unwind" fn()>;
+use crate::pg::shared_memory::Part;
 
 /// What a process knows of the cache.
 struct Access {
     cache: Option<HotKeys<'static>>,
     /// What tells the session's database from others that had its number.
     database: Option<u32>,
-    /// Others' hooks, to be called first.
-    request: Hook,
-    startup: Hook,
 }
 
 static ACCESS: PerBackend<UnsafeCell<Access>> =
-    PerBackend::new(UnsafeCell::new(Access { cache: None, database: None, request: None, startup: None }));
+    PerBackend::new(UnsafeCell::new(Access { cache: None, database: None }));
 
-/// Asks for the memory, if the library is being preloaded: the server gives it at no other time.
-pub fn register() {
-    // SAFETY: as the server's own modules do it, in the postmaster.
-    unsafe {
-        if !pg_sys::process_shared_preload_libraries_in_progress {
-            return;
-        }
-        let access = ACCESS.get();
-        ((*access).request, (*access).startup) = (pg_sys::shmem_request_hook, pg_sys::shmem_startup_hook);
-        pg_sys::shmem_request_hook = Some(request);
-        pg_sys::shmem_startup_hook = Some(startup);
-    }
+/// Its memory.
+pub const MEMORY: Part = Part { name: c"fpbtree hot keys", bytes: options::hot_cache_size, check: check_size, begin };
+
+/// Begins with an empty cache, or none.
+fn begin(memory: Option<&'static [AtomicU64]>) {
+    // SAFETY: there is no other process yet, and nobody looks at it.
+    unsafe { (*ACCESS.get()).cache = memory.and_then(HotKeys::over) };
 }
 
 /// The cache, unless there is none.
@@ -49,21 +40,6 @@ pub fn register() {
 pub fn cache() -> Option<&'static HotKeys<'static>> {
     // SAFETY: written only when the server starts, before anyone asks.
     unsafe { (*ACCESS.get()).cache.as_ref() }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn request() {
-    // SAFETY: called by the server, when hooks may ask for memory.
-    unsafe {
-        if let Some(next) = (*ACCESS.get()).request {
-            next();
-        }
-        let size = options::hot_cache_size();
-        if size > 0 {
-            check_size(size);
-            pg_sys::RequestAddinShmemSpace(size);
-        }
-    }
 }
 
 /// Where the memory cannot be had, says whose setting asks for it: the server that fails to map it does not know. All
@@ -81,30 +57,6 @@ fn check_size(size: usize) {
         Some(format_args!("The machine has {} MB, and shared_buffers asks for {} MB.", memory / MB, buffers / MB)),
         Some(format_args!("Reduce fpbtree.hot_cache_size.")),
     );
-}
-
-/// Also after a crash, with memory anew. The lock that guards this where processes start one by one is not needed:
-/// here only the postmaster comes by, before there are others.
-#[pg_guard]
-unsafe extern "C-unwind" fn startup() {
-    let access = ACCESS.get();
-    let size = options::hot_cache_size();
-    // SAFETY: called by the server, once the memory asked for is there; it stays while there are processes. Everyone
-    // else reaches it through the cache.
-    unsafe {
-        if let Some(next) = (*access).startup {
-            next();
-        }
-        (*access).cache = None;
-        if size > 0 {
-            let mut found = false;
-            let memory: *mut u8 = pg_sys::ShmemInitStruct(c"fpbtree hot keys".as_ptr(), size, &mut found).cast();
-            if !found {
-                memory.write_bytes(0, size);
-            }
-            (*access).cache = words_at(memory, size).and_then(HotKeys::over);
-        }
-    }
 }
 
 /// What the cache knows an index by: its file, which copies of a database do not share, and what its pages are known

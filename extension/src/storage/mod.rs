@@ -9,4 +9,6 @@ pub mod index;
 pub mod own_wal;
 pub mod prefetch;
 pub mod recent_buffers;
+pub mod sender;
+pub mod totals;
 pub mod tree;

@@ -19,6 +19,7 @@ use crate::pg::options::{self, Distance};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::relation;
 use crate::storage::buffers::PgStore;
+use crate::storage::totals::{self, Count};
 
 /// Most pages asked for and not come to yet.
 pub const MOST_DISTANCE: usize = options::MOST_DISTANCE as usize;
@@ -50,12 +51,14 @@ impl PrefetchCounts {
         self.wasted += others.wasted;
     }
 
-    /// Adds these to what this session has counted for an index, and begins anew.
+    /// Adds these to what this session, and all, have counted for an index, and begins anew.
     pub fn add_to_session(&mut self, index: Oid) {
         let counted = core::mem::take(self);
         if counted.requested + counted.cached > 0 {
             let mut session = SESSION.borrow_mut();
             session.get_or_insert_default().entry(index.to_u32()).or_default().add(&counted);
+            let PrefetchCounts { requested, cached, used, wasted } = counted;
+            totals::add(index.to_u32(), Count::PrefetchRequested, &[requested, cached, used, wasted]);
         }
     }
 

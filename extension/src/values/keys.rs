@@ -369,7 +369,9 @@ impl BytesColumns {
             let digits = codecs.map(|codec| codec.shape);
             let shape = BytesShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
             let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
-            let counts = is_opaque.then(|| CompareCounts::of_session((*rel).rd_id));
+            // An index of btree's is only asked what it would be as one of ours.
+            let is_ours = (*(*rel).rd_rel).relam != pg_sys::BTREE_AM_OID;
+            let counts = (is_opaque && is_ours).then(|| CompareCounts::of_session((*rel).rd_id));
             let (cache, places) = (CompareCache::new(), PlaceCache::new());
             let only = match codecs[0].is_stored_whole() {
                 _ if all > 1 || carries => None,

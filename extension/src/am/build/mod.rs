@@ -24,6 +24,7 @@ use crate::pg::errors::Name;
 use crate::pg::options::OnUniqueIndex;
 use crate::pg::{errors, ffi, memory, options, relation};
 use crate::storage::index::Index;
+use crate::storage::totals;
 use crate::values::keys::{Keyed, with_keys};
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
@@ -53,6 +54,7 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
                 None,
             );
         }
+        totals::make_room();
         let index = new_index(rel);
         if (*info).ii_Unique && !ffi::ReindexIsProcessingIndex((*rel).rd_id) {
             announce_unique(heap, rel);

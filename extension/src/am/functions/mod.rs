@@ -10,3 +10,4 @@ mod pictures;
 mod result;
 mod shown;
 mod stats;
+mod totals;

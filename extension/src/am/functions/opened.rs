@@ -90,6 +90,16 @@ impl OpenedIndex {
     }
 }
 
+/// Raises unless this is an index of ours.
+pub(super) unsafe fn check_ours(index: Oid) {
+    let lock = pg_sys::AccessShareLock as LOCKMODE;
+    // SAFETY: catalog lookups and a lock.
+    unsafe {
+        let rel = Method::Ours.open(index, lock).unwrap_or_else(|| gone(index));
+        ffi::relation_close(rel, lock);
+    }
+}
+
 /// Whether a relation is an index of ours.
 ///
 /// # Safety

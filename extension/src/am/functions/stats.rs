@@ -126,7 +126,7 @@ unsafe fn caches_of(call: FunctionCallInfo) -> (Place, u64) {
         let index = Oid::from(argument(call, 0).value() as u32);
         let opened = OpenedIndex::new(index, pg_sys::AccessShareLock, Privilege::Read);
         let build_id = Index::build_id(opened.index);
-        let caches = (Place::of(build_id), hot_keys::owner(opened.index, build_id));
+        let caches = (Place::of(build_id, index.to_u32()), hot_keys::owner(opened.index, build_id));
         opened.close();
         caches
     }
