@@ -5,6 +5,8 @@
 \set harness :srcdir '/sql/harness.inc'
 \i :harness
 \set ECHO all
+CREATE SCHEMA inside;
+SET search_path = inside, public;
 -- The pages of a level by their right links, from the first child of the level above.
 CREATE FUNCTION walk(idx regclass) RETURNS TABLE (level int, block bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -210,6 +212,5 @@ CREATE TEMP TABLE mine (k int);
 INSERT INTO mine SELECT generate_series(1, 5);
 CREATE INDEX mine_k ON mine USING fpbtree (k);
 SELECT count(*) FROM fpbtree_entries('mine_k', 1);
-DROP TABLE t, made, grown, few, deep, dying, odd, part, mine;
-DROP FUNCTION walk, compare, parted;
-DROP TYPE mood;
+\set ECHO none
+DROP SCHEMA inside CASCADE;
