@@ -43,9 +43,9 @@ pub unsafe extern "C-unwind" fn fpbtree_hypothetical_wrapper(call: FunctionCallI
         let statement = Statement::read(ffi::text_to_cstring(given.cast()));
         match SketchColumns::of(&statement) {
             Ok(columns) => rows.add_some(judge(&statement, columns, pages as Block)),
-            Err(why_not) => {
+            Err(unordered) => {
                 let mut row = [None; COLUMNS];
-                row[COLUMNS - 1] = Some(reason(&why_not));
+                row[COLUMNS - 1] = Some(reason(&unordered.reason()));
                 rows.add_some(row);
             }
         }

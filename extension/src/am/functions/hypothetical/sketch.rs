@@ -60,7 +60,7 @@ impl SketchColumns {
     ///
     /// # Safety
     /// May raise what `CREATE INDEX` raises about the statement.
-    pub(super) unsafe fn of(statement: &Statement) -> Result<SketchColumns, Text> {
+    pub(super) unsafe fn of(statement: &Statement) -> Result<SketchColumns, Unordered> {
         // SAFETY: the statement was transformed; its lists are of index elements.
         unsafe {
             let (heap, index) = (statement.table, &*statement.index);
@@ -239,7 +239,7 @@ fn check_count(count: usize) {
 }
 
 /// A key column, as the server's `ComputeIndexAttrs` has it.
-unsafe fn key_column(statement: &Statement, element: *mut IndexElem) -> Result<SketchColumn, Text> {
+unsafe fn key_column(statement: &Statement, element: *mut IndexElem) -> Result<SketchColumn, Unordered> {
     // SAFETY: the statement was transformed.
     unsafe {
         let element = &*element;
@@ -259,7 +259,7 @@ unsafe fn key_column(statement: &Statement, element: *mut IndexElem) -> Result<S
             ffi::ResolveOpClass(element.opclass, column.ty, name, statement.method)
         };
         if column.class == Oid::INVALID {
-            return Err(no_class(column.ty));
+            return Err(Unordered(column.ty));
         }
         let descends = element.ordering == pg_sys::SortByDir::SORTBY_DESC;
         let nulls_first = match element.nulls_ordering {
@@ -389,12 +389,17 @@ unsafe fn check_collation(column: &SketchColumn) {
     }
 }
 
-/// Why there can be no index: nothing orders a type.
-unsafe fn no_class(ty: Oid) -> Text {
-    // SAFETY: a C string of the server's.
-    let name = unsafe { core::ffi::CStr::from_ptr(ffi::format_type_be(ty)) };
-    Text::new(format_args!(
-        "operator class: type {} has none for fpbtree; fpbtree_adopt() copies what btree has",
-        name.to_str().unwrap_or("?")
-    ))
+/// A type that has no operator class of ours.
+pub(super) struct Unordered(Oid);
+
+impl Unordered {
+    /// Why there can be no index.
+    pub(super) unsafe fn reason(&self) -> Text {
+        // SAFETY: a C string of the server's.
+        let name = unsafe { core::ffi::CStr::from_ptr(ffi::format_type_be(self.0)) };
+        Text::new(format_args!(
+            "operator class: type {} has none for fpbtree; fpbtree_adopt() copies what btree has",
+            name.to_str().unwrap_or("?")
+        ))
+    }
 }
