@@ -915,6 +915,27 @@ AS 'MODULE_PATHNAME', 'fpbtree_advise_sample_wrapper';
 COMMENT ON FUNCTION fpbtree_advise_sample(pg_catalog.regclass, pg_catalog.int4) IS
     'what a sample of a btree index''s pages says of it as an fpbtree index, no row if it is gone; see fpbtree_advise()';
 
+CREATE FUNCTION fpbtree_hypothetical(statement pg_catalog.text, pages pg_catalog.int4 DEFAULT 5000)
+RETURNS TABLE (
+    size pg_catalog.int8,
+    leaf_pages pg_catalog.int8,
+    levels pg_catalog.int4,
+    entries pg_catalog.int8,
+    lookup_startup pg_catalog.float8,
+    lookup_cost pg_catalog.float8,
+    ordered_startup pg_catalog.float8,
+    ordered_cost pg_catalog.float8,
+    sampled pg_catalog.int8,
+    is_whole pg_catalog.bool,
+    sampled_index pg_catalog.regclass,
+    why_not pg_catalog.text
+)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'fpbtree_hypothetical_wrapper';
+
+COMMENT ON FUNCTION fpbtree_hypothetical(pg_catalog.text, pg_catalog.int4) IS
+    'how large the index would be that a CREATE INDEX statement would create, and what it would cost the planner';
+
 /*
  * fpbtree's time divided by btree's, the least and the most of the keys that were measured: the matrix of README.md, of
  * commit 5bc62aa43e, on PostgreSQL 15. Its columns on sizes are not needed here, and those on WAL, scans and counts have been

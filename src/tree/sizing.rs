@@ -112,15 +112,21 @@ impl<K: Loadable> Sizing<K> {
 
     /// Pages of a tree of so many leaves, its meta page included.
     pub fn tree_pages(&self, geometry: &Geometry, leaves: u64) -> u64 {
+        self.tree(geometry, leaves).0
+    }
+
+    /// Pages of a tree of so many leaves, its meta page included, and its levels.
+    pub fn tree(&self, geometry: &Geometry, leaves: u64) -> (u64, u32) {
         let cell = self.cells.checked_div(self.fences).unwrap_or(0);
         let fanout = (geometry.inner.usual_entries(cell) * INNER_LOAD_FILL / 100).max(2) as u64;
         let mut level = leaves.max(1);
-        let mut pages = 1 + level;
+        let (mut pages, mut levels) = (1 + level, 1);
         while level > 1 {
             level = level.div_ceil(fanout);
             pages += level;
+            levels += 1;
         }
-        pages
+        (pages, levels)
     }
 }
 

@@ -56,6 +56,14 @@ pub unsafe fn skipping(
     }
 }
 
+/// Entries of an inner page, about.
+const USUAL_FANOUT: f64 = 300.0;
+
+/// Levels above the leaves that an index of so many pages has, about.
+pub fn usual_height(pages: u32) -> i32 {
+    f64::from(pages.max(1)).log(USUAL_FANOUT).ceil() as i32
+}
+
 /// What reading a page of an index costs.
 unsafe fn page_cost(index: &IndexOptInfo) -> Cost {
     let mut cost = 0.0;

@@ -140,9 +140,15 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: called by the planner, which holds a lock on the index.
     unsafe {
         let info = (*path).indexinfo;
-        let mut overlap = Overlap { index: 0, table: 0 };
-        // A hypothetical index has no file to look into.
-        if !(*info).hypothetical {
+        let overlap;
+        // A hypothetical index has no file to look into, and no parameters.
+        if (*info).hypothetical {
+            let distance = |tablespace| prefetch::usual_distance(tablespace);
+            overlap = Overlap { index: distance((*info).reltablespace), table: distance((*(*info).rel).reltablespace) };
+            if (*info).tree_height < 0 {
+                (*info).tree_height = cost::usual_height((*info).pages);
+            }
+        } else {
             let rel = ffi::index_open((*info).indexoid, pg_sys::NoLock as c_int);
             // Before 18 the planner asks btree alone for its height.
             if (*info).tree_height < 0 {
@@ -163,6 +169,16 @@ unsafe extern "C-unwind" fn amcostestimate(
                 (*total_cost, *correlation) = (estimate.total, estimate.correlation);
             }
         }
+    }
+}
+
+/// Makes what the planner knows of an index be about one of ours.
+pub fn set_estimate(info: &mut IndexOptInfo) {
+    let estimate = ROUTINE.amcostestimate;
+    // SAFETY: the planner calls it as what it is, whatever the field's type says, which has no arguments before 18.
+    #[allow(clippy::useless_transmute, clippy::missing_transmute_annotations)]
+    unsafe {
+        info.amcostestimate = core::mem::transmute(estimate);
     }
 }
 

@@ -16,6 +16,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::SysCacheIdentifier::{AMOPSTRATEGY, AMPROCNUM};
 use pgrx::pg_sys::{self, Datum, IndexOptInfo, Node, Oid, PlannerInfo, Query, RelOptInfo, get_relation_info_hook_type};
 
+use crate::am::functions::hypothetical;
 use crate::am::handler;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list};
@@ -44,6 +45,7 @@ unsafe extern "C-unwind" fn describe_indexes(root: *mut PlannerInfo, table: Oid,
         if let Some(previous) = PREVIOUS.get() {
             previous(root, table, inherits, rel);
         }
+        hypothetical::show(root, rel);
         let mut compared = None;
         for index in list::members::<IndexOptInfo>((*rel).indexlist) {
             if handler::is_ours(&*index) && !(*index).sortopfamily.is_null() {

@@ -515,6 +515,96 @@ unsafe extern "C-unwind" {
     pub fn makeString(text: *mut c_char) -> *mut pg_sys::String;
     pub fn pstrdup(text: *const c_char) -> *mut c_char;
 
+    // Statements that are only looked at, and plans that are only costed.
+    pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut List;
+    pub fn transformIndexStmt(table: Oid, statement: *mut IndexStmt, text: *const c_char) -> *mut IndexStmt;
+    pub fn RangeVarGetRelidExtended(
+        relation: *const pg_sys::RangeVar,
+        lock: LOCKMODE,
+        flags: u32,
+        callback: *const c_void,
+        argument: *mut c_void,
+    ) -> Oid;
+    pub fn aclcheck_error(result: pg_sys::AclResult::Type, kind: pg_sys::ObjectType::Type, name: *const c_char);
+    pub fn get_index_am_oid(name: *const c_char, missing_ok: bool) -> Oid;
+    pub fn GetIndexAmRoutineByAmId(method: Oid, no_error: bool) -> *mut pg_sys::IndexAmRoutine;
+    pub fn GetDefaultOpClass(ty: Oid, method: Oid) -> Oid;
+    pub fn ResolveOpClass(class: *mut List, ty: Oid, name: *const c_char, method: Oid) -> Oid;
+    pub fn get_opclass_family(class: Oid) -> Oid;
+    pub fn get_opclass_input_type(class: Oid) -> Oid;
+    pub fn get_collation_oid(name: *mut List, missing_ok: bool) -> Oid;
+    pub fn type_is_collatable(ty: Oid) -> bool;
+    pub fn get_tablespace_oid(name: *const c_char, missing_ok: bool) -> Oid;
+    pub fn get_attnum(table: Oid, name: *const c_char) -> i16;
+    pub fn exprTypmod(expression: *const Node) -> i32;
+    pub fn expression_planner(expression: *mut pg_sys::Expr) -> *mut pg_sys::Expr;
+    pub fn canonicalize_qual(condition: *mut pg_sys::Expr, is_check: bool) -> *mut pg_sys::Expr;
+    pub fn make_ands_implicit(condition: *mut pg_sys::Expr) -> *mut List;
+    pub fn contain_mutable_functions(expression: *mut Node) -> bool;
+    pub fn transformRelOptions(
+        old: Datum,
+        options: *mut List,
+        namespace: *const c_char,
+        namespaces: *const *const c_char,
+        accept_oids_off: bool,
+        is_reset: bool,
+    ) -> Datum;
+    pub fn CreateTemplateTupleDesc(columns: c_int) -> pg_sys::TupleDesc;
+    pub fn TupleDescCopyEntry(to: pg_sys::TupleDesc, column: i16, from: pg_sys::TupleDesc, number: i16);
+    pub fn TupleDescInitEntry(
+        descriptor: pg_sys::TupleDesc,
+        column: i16,
+        name: *const c_char,
+        ty: Oid,
+        typmod: i32,
+        dimensions: c_int,
+    );
+    pub fn RelationGetIndexList(table: Relation) -> *mut List;
+    pub fn RelationGetIndexExpressions(index: Relation) -> *mut List;
+    pub fn RelationGetIndexPredicate(index: Relation) -> *mut List;
+    pub fn geterrposition() -> c_int;
+    pub fn errposition(position: c_int) -> c_int;
+    pub fn internalerrposition(position: c_int) -> c_int;
+    pub fn internalerrquery(text: *const c_char) -> c_int;
+    pub fn format_type_be(ty: Oid) -> *mut c_char;
+    pub fn text_to_cstring(text: *const pg_sys::text) -> *mut c_char;
+    pub fn makeVar(relation: c_int, number: i16, ty: Oid, typmod: i32, collation: Oid, level: u32) -> *mut pg_sys::Var;
+    pub fn make_opclause(
+        operator: Oid,
+        result: Oid,
+        is_set: bool,
+        left: *mut pg_sys::Expr,
+        right: *mut pg_sys::Expr,
+        collation: Oid,
+        input_collation: Oid,
+    ) -> *mut pg_sys::Expr;
+    pub fn make_ands_explicit(conditions: *mut List) -> *mut pg_sys::Expr;
+    pub fn get_ordering_op_properties(operator: Oid, family: *mut Oid, input: *mut Oid, strategy: *mut i16) -> bool;
+    pub fn make_parsestate(parent: *mut pg_sys::ParseState) -> *mut pg_sys::ParseState;
+    pub fn addRangeTableEntryForRelation(
+        state: *mut pg_sys::ParseState,
+        table: Relation,
+        lock: c_int,
+        alias: *mut pg_sys::Alias,
+        inherits: bool,
+        in_from: bool,
+    ) -> *mut pg_sys::ParseNamespaceItem;
+    pub fn standard_planner(
+        query: *mut Query,
+        text: *const c_char,
+        options: c_int,
+        parameters: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
+    pub fn set_config_option(
+        name: *const c_char,
+        value: *const c_char,
+        context: pg_sys::GucContext::Type,
+        source: pg_sys::GucSource::Type,
+        action: pg_sys::GucAction::Type,
+        changes: bool,
+        level: c_int,
+        is_reload: bool,
+    ) -> c_int;
 }
 
 // What only the constraints of 18 need.

@@ -363,6 +363,15 @@ pub unsafe fn prefetch_distance(rel: Relation) -> Option<Distance> {
     // SAFETY: `rel` is an open index of ours.
     let (is_on, of_index) =
         unsafe { options(rel) }.map_or((true, OF_TABLESPACE), |o| (o.prefetch, o.prefetch_distance));
+    distance(is_on, of_index)
+}
+
+/// As [`prefetch_distance`], of an index without parameters.
+pub fn usual_prefetch_distance() -> Option<Distance> {
+    distance(true, OF_TABLESPACE)
+}
+
+fn distance(is_on: bool, of_index: c_int) -> Option<Distance> {
     let set = [PREFETCH_DISTANCE.get(), of_index].into_iter().find(|&distance| distance != OF_TABLESPACE);
     (is_on && PREFETCH.get()).then_some(set.map_or(Distance::OfTablespace, Distance::Pages))
 }

@@ -365,6 +365,27 @@ pub unsafe fn table_index_build_scan(
     }
 }
 
+/// Calls back for every heap tuple in so many pages of a table that the index must have.
+///
+/// # Safety
+/// `info` is a concurrent build's; `state` is what `callback` expects. May raise, and runs user code.
+pub unsafe fn table_index_sample_scan(
+    heap: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    (first, pages): (BlockNumber, BlockNumber),
+    callback: IndexBuildCallback,
+    state: *mut c_void,
+) {
+    // SAFETY: the header's inline function; every table method has this callback.
+    unsafe {
+        let Some(scan) = (*(*heap).rd_tableam).index_build_range_scan else {
+            unreachable!("a table access method without index_build_range_scan")
+        };
+        scan(heap, index, info, false, false, false, first, pages, callback, state, core::ptr::null_mut());
+    }
+}
+
 /// Calls back for every heap tuple that `snapshot` sees and the index must have.
 ///
 /// # Safety

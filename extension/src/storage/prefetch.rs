@@ -145,8 +145,22 @@ pub unsafe fn prefetch(rel: Relation, block: Block) -> pg_sys::PrefetchBufferRes
 /// An open index of ours. May raise.
 pub unsafe fn distance(index: Relation, tablespace: Oid, is_maintenance: bool) -> usize {
     // SAFETY: `index` is an open index of ours.
+    unsafe { pages_of(options::prefetch_distance(index), tablespace, is_maintenance) }
+}
+
+/// As [`distance`], of an index without parameters.
+///
+/// # Safety
+/// May raise.
+pub unsafe fn usual_distance(tablespace: Oid) -> usize {
+    // SAFETY: the caller's.
+    unsafe { pages_of(options::usual_prefetch_distance(), tablespace, false) }
+}
+
+unsafe fn pages_of(distance: Option<Distance>, tablespace: Oid, is_maintenance: bool) -> usize {
+    // SAFETY: a setting of the tablespace.
     unsafe {
-        let pages = match options::prefetch_distance(index) {
+        let pages = match distance {
             None => 0,
             Some(Distance::Pages(pages)) => pages,
             Some(Distance::OfTablespace) if is_maintenance => {

@@ -113,6 +113,11 @@ impl OperatorClass {
             || (self.input == pg_sys::NAMEOID && self.storage == pg_sys::CSTRINGOID)
     }
 
+    /// The type of the entries' values, of a column of this type.
+    pub fn stored(&self, ty: Oid) -> Oid {
+        if self.storage == Oid::INVALID { ty } else { self.storage }
+    }
+
     /// Its name in a report.
     pub fn name(&self) -> NameText<'_> {
         NameText(&self.name)
@@ -125,15 +130,26 @@ impl OperatorClass {
 /// # Safety
 /// `rel` is an open index of ours. May raise.
 pub unsafe fn refuse_unfit(rel: Relation) {
-    // SAFETY: the relation cache's arrays have an element for each key column; the catalog's row has the classes.
+    // SAFETY: the catalog's row has a class for each key column.
     unsafe {
         let mut is_null = false;
         let indexes = pg_sys::SysCacheIdentifier::INDEXRELID as c_int;
         let attribute = pg_sys::Anum_pg_index_indclass as i16;
         let classes = ffi::SysCacheGetAttr(indexes, (*rel).rd_indextuple, attribute, &mut is_null);
         let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
+        refuse_unfit_classes(rel, |c| (*classes).values.as_slice(c + 1)[c]);
+    }
+}
+
+/// As [`refuse_unfit`], of an index whose operator classes are these, by key column.
+///
+/// # Safety
+/// `rel` is an index of ours. May raise.
+pub unsafe fn refuse_unfit_classes(rel: Relation, class: impl Fn(usize) -> Oid) {
+    // SAFETY: the relation's arrays have an element for each key column.
+    unsafe {
         for c in 0..(*(*rel).rd_index).indnkeyatts as usize {
-            let class = OperatorClass::of((*classes).values.as_slice(c + 1)[c]);
+            let class = OperatorClass::of(class(c));
             if !class.stores_its_input() {
                 refuse_storage(&class);
             }

@@ -38,7 +38,7 @@ mod team;
 mod worker;
 mod workplace;
 
-pub(super) use self::new_index::new_index;
+pub(super) use self::new_index::{new_index, of_columns};
 pub use self::progress::ambuildphasename;
 
 /// The `ambuild` callback.

@@ -23,6 +23,17 @@ pub(in crate::am) unsafe fn new_index(rel: Relation) -> Index {
     // SAFETY: an open index of ours, or of btree's.
     unsafe {
         column::refuse_unfit(rel);
+        of_columns(rel)
+    }
+}
+
+/// As [`new_index`], of columns that are known to be fit.
+///
+/// # Safety
+/// `rel` is an index of ours, or of btree's.
+pub(in crate::am) unsafe fn of_columns(rel: Relation) -> Index {
+    // SAFETY: an index of ours, or of btree's.
+    unsafe {
         let shape = IndexColumns::of(rel, None).shape();
         let mut id = [0u8; 8];
         if !pg_sys::pg_strong_random(id.as_mut_ptr().cast(), id.len()) {

@@ -20,8 +20,8 @@ use crate::storage::index::Index;
 use crate::values::keys::{Keyed, with_keys};
 
 /// Pages that may be asked for.
-const LEAST_PAGES: i32 = 10;
-const MOST_PAGES: i32 = 1_000_000;
+pub(super) const LEAST_PAGES: i32 = 10;
+pub(super) const MOST_PAGES: i32 = 1_000_000;
 
 /// Of the pages of a sample, one in so many is looked at wherever it is, to learn how many of the file's pages are leaves;
 /// and one in so many of those begins a run, if it is one.
@@ -51,21 +51,37 @@ pub unsafe extern "C-unwind" fn fpbtree_advise_sample_wrapper(call: FunctionCall
         }
         let rows = ResultRows::new(call);
         if let Some(opened) = OpenedIndex::of_btree(index, Privilege::Own) {
-            let index = new_index(opened.index);
-            with_keys!(index.kind, K => rows.add(Sampler::<K>::judge(&opened, index, pages as Block).row()));
+            rows.add(judge(&opened, pages as Block).row());
             opened.close();
         }
         Datum::from(0)
     }
 }
 
+/// Judges an index of btree's by so many pages.
+///
+/// # Safety
+/// May raise, and calls comparison functions.
+pub(super) unsafe fn judge(opened: &OpenedIndex, pages: Block) -> Judgement {
+    // SAFETY: the index is open.
+    unsafe {
+        let index = new_index(opened.index);
+        with_keys!(index.kind, K => Sampler::<K>::judge(opened, index, pages))
+    }
+}
+
 /// What a sample says.
-struct Judgement {
+pub(super) struct Judgement {
     /// Pages now, and as expected.
     pages: Block,
-    expected: u64,
-    is_whole: bool,
-    found: Found,
+    pub expected: u64,
+    /// Leaves among those that are expected, and levels.
+    pub leaves: u64,
+    pub levels: u32,
+    /// Entries of the whole index.
+    pub rows: f64,
+    pub is_whole: bool,
+    pub found: Found,
     /// Whether keys are exact lanes.
     is_exact: bool,
 }
@@ -92,17 +108,17 @@ impl Judgement {
 
 /// What was found in leaves.
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
     leaves: u64,
-    entries: u64,
+    pub entries: u64,
     /// Keys, those of each leaf counted by themselves.
     keys: u64,
     /// Keys that are neighbours in a leaf, and of these the ones whose first rows are so in the table.
     neighbours: u64,
     ascending: u64,
     /// Bytes of the longest key, and rows whose keys are too long.
-    longest: usize,
-    too_long: u64,
+    pub longest: usize,
+    pub too_long: u64,
 }
 
 /// Takes a sample of an index of btree's.
@@ -142,22 +158,23 @@ impl<K: Keyed> Sampler<'_, K> {
             } else {
                 sampler.look_here_and_there(most)
             };
-            let (expected, found) = sampler.conclude(leaves_a_leaf);
-            Judgement { pages, expected, is_whole, found, is_exact: !index.kind.is_prefix() }
+            let rows = sampler.found.entries as f64 * leaves_a_leaf;
+            let (expected, leaves, levels, found) = sampler.conclude(leaves_a_leaf);
+            Judgement { pages, expected, leaves, levels, rows, is_whole, found, is_exact: !index.kind.is_prefix() }
         }
     }
 
-    /// How many pages the index would have, which has so many leaves for each that was looked at.
-    unsafe fn conclude(self, leaves_a_leaf: f64) -> (u64, Found) {
-        let leaves = (self.sizing.leaf_pages() * leaves_a_leaf).ceil() as u64;
-        let expected = self.sizing.tree_pages(&self.index.geometry, leaves);
+    /// How many pages, leaves and levels the index would have, which has so many leaves for each that was looked at.
+    unsafe fn conclude(self, leaves_a_leaf: f64) -> (u64, u64, u32, Found) {
+        let leaves = (self.sizing.leaf_pages() * leaves_a_leaf).ceil().max(1.0) as u64;
+        let (expected, levels) = self.sizing.tree(&self.index.geometry, leaves);
         // SAFETY: allocated by `judge`, and not used any more.
         unsafe {
             self.reader.end();
             ffi::MemoryContextDelete(self.context);
             free(&raw mut *self.sizing);
         }
-        (expected, self.found)
+        (expected, leaves, levels, self.found)
     }
 
     /// Looks at all leaves, of which there are few.
@@ -304,7 +321,7 @@ impl Values {
 }
 
 /// A number from another that looks like chance, the same each time: so is the advice (`splitmix64`).
-fn scatter(number: u64) -> u64 {
+pub(super) fn scatter(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

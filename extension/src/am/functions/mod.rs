@@ -4,6 +4,7 @@ mod advise;
 mod btree;
 mod check;
 mod exchange;
+pub mod hypothetical;
 mod inside;
 pub mod opened;
 mod pictures;

@@ -107,13 +107,13 @@ pub(super) unsafe fn check_ours(index: Oid) {
 pub unsafe fn is_ours(rel: Relation) -> bool {
     // SAFETY: an open index of any method, or another relation, which has no method's routine or one for tables.
     unsafe {
-        (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX
-            && (*rel)
-                .rd_indam
-                .as_ref()
-                .and_then(|routine| routine.ambuild)
-                .is_some_and(|ambuild| core::ptr::fn_addr_eq(ambuild, build::ambuild as AmBuild))
+        (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX && (*rel).rd_indam.as_ref().is_some_and(is_our_method)
     }
+}
+
+/// Whether what an access method can do is what ours can.
+pub(super) fn is_our_method(routine: &pg_sys::IndexAmRoutine) -> bool {
+    routine.ambuild.is_some_and(|ambuild| core::ptr::fn_addr_eq(ambuild, build::ambuild as AmBuild))
 }
 
 type AmBuild = unsafe extern "C-unwind" fn(Relation, Relation, *mut IndexInfo) -> *mut pg_sys::IndexBuildResult;
@@ -140,7 +140,10 @@ impl Method {
 }
 
 /// Whether a relation is an index of btree's.
-unsafe fn is_btree(rel: Relation) -> bool {
+///
+/// # Safety
+/// It is open.
+pub(super) unsafe fn is_btree(rel: Relation) -> bool {
     // SAFETY: an open relation.
     unsafe { (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX && (*(*rel).rd_rel).relam == pg_sys::BTREE_AM_OID }
 }
@@ -197,13 +200,17 @@ pub(super) unsafe fn check_owner(index: Relation) {
     }
 }
 
-unsafe fn owns(index: Oid, user: Oid) -> bool {
+/// Whether a user has the rights of a relation's owner.
+///
+/// # Safety
+/// May raise.
+pub(super) unsafe fn owns(relation: Oid, user: Oid) -> bool {
     // SAFETY: a catalog lookup.
     unsafe {
         #[cfg(feature = "pg15")]
-        return pg_sys::pg_class_ownercheck(index, user);
+        return pg_sys::pg_class_ownercheck(relation, user);
         #[cfg(not(feature = "pg15"))]
-        return pg_sys::object_ownercheck(pg_sys::RelationRelationId, index, user);
+        return pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, user);
     }
 }
 
@@ -239,7 +246,7 @@ unsafe fn check_usable(rel: Relation) {
 
 /// Who called, while the code of comparison functions, index expressions and predicates runs as the table's owner: it
 /// is the owner's code, and could do whatever the caller may.
-struct Caller {
+pub(super) struct Caller {
     user: Oid,
     context: c_int,
     settings: c_int,
@@ -247,7 +254,7 @@ struct Caller {
 
 impl Caller {
     /// Goes on as the table's owner, who can change no setting for good. An error restores the caller by itself.
-    unsafe fn become_owner(table: Relation) -> Caller {
+    pub(super) unsafe fn become_owner(table: Relation) -> Caller {
         let (mut user, mut context) = (Oid::INVALID, 0);
         // SAFETY: as amcheck and REINDEX do.
         unsafe {
@@ -261,7 +268,7 @@ impl Caller {
         }
     }
 
-    unsafe fn restore(self) {
+    pub(super) unsafe fn restore(self) {
         // SAFETY: the user and the nesting level are those that `become_owner` found.
         unsafe {
             ffi::AtEOXact_GUC(false, self.settings);
