@@ -6,6 +6,7 @@
 \i :harness
 \set ECHO all
 CREATE SCHEMA inside;
+GRANT USAGE ON SCHEMA inside TO PUBLIC;
 SET search_path = inside, public;
 -- The pages of a level by their right links, from the first child of the level above.
 CREATE FUNCTION walk(idx regclass) RETURNS TABLE (level int, block bigint) LANGUAGE plpgsql AS $$
