@@ -621,16 +621,11 @@ unsafe extern "C-unwind" {
         destination: *mut pg_sys::DestReceiver,
         completion: *mut pg_sys::QueryCompletion,
     );
-    pub fn get_index_am_oid(name: *const c_char, missing_ok: bool) -> Oid;
     pub fn AlterTableGetLockLevel(commands: *mut List) -> LOCKMODE;
     pub fn AlterTableLookupRelation(statement: *mut pg_sys::AlterTableStmt, lock: LOCKMODE) -> Oid;
     pub fn find_all_inheritors(table: Oid, lock: LOCKMODE, parents: *mut *mut List) -> *mut List;
     pub fn relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
-    pub fn RelationGetIndexList(table: Relation) -> *mut List;
-    pub fn RelationGetIndexExpressions(index: Relation) -> *mut List;
-    pub fn RelationGetIndexPredicate(index: Relation) -> *mut List;
     pub fn IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
-    pub fn GetDefaultOpClass(ty: Oid, method: Oid) -> Oid;
     pub fn get_atttypetypmodcoll(table: Oid, number: i16, ty: *mut Oid, modifier: *mut i32, collation: *mut Oid);
     pub fn get_attoptions(table: Oid, number: i16) -> Datum;
     pub fn get_relname_relid(name: *const c_char, schema: Oid) -> Oid;
