@@ -579,7 +579,15 @@ unsafe extern "C-unwind" {
         input_collation: Oid,
     ) -> *mut pg_sys::Expr;
     pub fn make_ands_explicit(conditions: *mut List) -> *mut pg_sys::Expr;
+    #[cfg(not(feature = "pg18"))]
     pub fn get_ordering_op_properties(operator: Oid, family: *mut Oid, input: *mut Oid, strategy: *mut i16) -> bool;
+    #[cfg(feature = "pg18")]
+    pub fn get_ordering_op_properties(
+        operator: Oid,
+        family: *mut Oid,
+        input: *mut Oid,
+        order: *mut pg_sys::CompareType::Type,
+    ) -> bool;
     pub fn make_parsestate(parent: *mut pg_sys::ParseState) -> *mut pg_sys::ParseState;
     pub fn addRangeTableEntryForRelation(
         state: *mut pg_sys::ParseState,
