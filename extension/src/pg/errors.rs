@@ -56,8 +56,16 @@ pub struct NameText<'a>(pub &'a pg_sys::NameData);
 impl fmt::Display for NameText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // SAFETY: the server's names end with a NUL.
-        let name = unsafe { CStr::from_ptr(self.0.data.as_ptr()) };
-        for chunk in name.to_bytes().utf8_chunks() {
+        Shown(unsafe { CStr::from_ptr(self.0.data.as_ptr()) }).fmt(f)
+    }
+}
+
+/// A text in a report, as [`NameText`]. Nothing is allocated.
+pub struct Shown<'a>(pub &'a CStr);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.to_bytes().utf8_chunks() {
             f.write_str(chunk.valid())?;
             if !chunk.invalid().is_empty() {
                 f.write_str("?")?;

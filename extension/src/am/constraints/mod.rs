@@ -25,6 +25,7 @@ use pgrx::pg_sys::{
 #[cfg(feature = "pg18")]
 use since_18 as release;
 
+use crate::pg::errors::Shown;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, list};
 
@@ -168,7 +169,7 @@ unsafe fn is_method(parameter: *mut DefElem) -> bool {
 fn raise_unknown(name: &CStr) -> ! {
     errors::raise(
         ERRCODE_INVALID_PARAMETER_VALUE,
-        format_args!("invalid value for option \"method\": {}", name.to_string_lossy()),
+        format_args!("invalid value for option \"method\": {}", Shown(name)),
         None,
         Some(format_args!("The index of a constraint can be of \"btree\" or \"fpbtree\".")),
     )

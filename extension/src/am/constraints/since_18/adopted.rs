@@ -166,6 +166,7 @@ fn refuse_key(message: Arguments<'_>) -> ! {
     errors::raise(ERRCODE_WRONG_OBJECT_TYPE, message, Some(detail), None)
 }
 
-fn refuse(message: Arguments<'_>) -> ! {
+/// Raises why an index is not ready for it.
+pub(super) fn refuse(message: Arguments<'_>) -> ! {
     errors::raise(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, None, None)
 }

@@ -5,13 +5,12 @@
 
 use core::ffi::c_int;
 
-use pgrx::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 use pgrx::pg_sys::{self, AlterTableType, FormData_pg_index, ObjectAddress, Oid, Relation};
 
-use super::adopted::check_plain;
+use super::adopted::{check_plain, refuse};
 use super::{alter_parameters, method, parameter};
 use crate::pg::errors::Name;
-use crate::pg::{errors, ffi, list};
+use crate::pg::{ffi, list};
 
 /// Puts `new` in the place of `old`, which is dropped.
 ///
@@ -78,8 +77,4 @@ unsafe fn same_columns(old: Relation, new: Relation) -> bool {
             && (0..one.indnatts as usize).all(|at| column(one, at) == column(other, at))
             && (0..one.indnkeyatts as usize).all(|at| *(*old).rd_indoption.add(at) == *(*new).rd_indoption.add(at))
     }
-}
-
-fn refuse(message: core::fmt::Arguments<'_>) -> ! {
-    errors::raise(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, None, None)
 }
