@@ -230,10 +230,20 @@ pub trait CompareValues {
         0
     }
 
+    /// Whether it takes so long to compare values of `column` that guessing by their brief hints first is worth it.
+    fn is_costly(&self, _column: usize) -> bool {
+        true
+    }
+
     /// A hint of 64 bits that costs next to nothing, of what a value has behind its first `skip` bytes: for marks, and
     /// for guesses in a page. 0 if there is none.
     fn brief_hint(&self, _column: usize, _value: &[u8], _skip: usize) -> u64 {
         0
+    }
+
+    /// How two values may be ordered, by what they have behind their first `skip` bytes, whose brief hints are the same.
+    fn guess(&self, _column: usize, _a: &[u8], _b: &[u8], _skip: usize) -> Ordering {
+        Ordering::Equal
     }
 
     /// A hint that goes on twice as far, of what a value has behind what its prefix in the normal part tells.
@@ -279,6 +289,26 @@ impl BytesOrder<'_> {
     #[inline]
     pub fn brief_hint(&self, payload: &[u8], skip: usize) -> u64 {
         self.first_value(payload).map_or(0, |(column, value)| self.columns.brief_hint(column, value, skip))
+    }
+
+    /// How the values may be ordered whose [brief hints](Self::brief_hint) are the same.
+    fn guess(&self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
+        match (self.first_value(a), self.first_value(b)) {
+            (Some((column, a)), Some((_, b))) => self.columns.guess(column, a, b, skip),
+            _ => Ordering::Equal,
+        }
+    }
+
+    /// Whether comparing values of the first opaque column is [costly](CompareValues::is_costly).
+    #[inline]
+    pub(crate) fn is_costly(&self) -> bool {
+        self.columns.is_costly(self.shape.opaque_from())
+    }
+
+    /// Whether places of a value are guessed by brief hints.
+    #[inline]
+    pub(crate) fn guesses(&self, payload: &[u8]) -> bool {
+        self.is_costly() && self.brief_hint(payload, 0) != 0
     }
 
     /// The [long hint](CompareValues::long_hint) of the same value.
@@ -498,8 +528,8 @@ impl<'k> BytesKey<'k> {
         self.compare_value(payload, tid)
     }
 
-    /// As [`compare_suffix`](BytesKey::compare_suffix), but where values decide it is said by their brief hints, if
-    /// these differ: `hint` is the place's, of what values have behind `hidden` bytes.
+    /// As [`compare_suffix`](BytesKey::compare_suffix), but where values decide it is guessed, as far as that tells them
+    /// apart: `hint` is the place's brief one, of what values have behind `hidden` bytes.
     pub(crate) fn guess_suffix(
         &self,
         skip: usize,
@@ -512,13 +542,15 @@ impl<'k> BytesKey<'k> {
         let Some(order) = self.order.filter(|_| is_tied()) else {
             return self.compare_suffix(skip, suffix, payload, tid);
         };
-        hint.cmp(&order.brief_hint(payload, hidden)).then_with(|| self.compare_suffix(skip, suffix, payload, tid))
+        let guessed = hint.cmp(&order.brief_hint(payload, hidden));
+        let guessed = guessed.then_with(|| order.guess(self.value, payload, hidden));
+        guessed.then_with(|| self.compare_suffix(skip, suffix, payload, tid))
     }
 
     /// How the place is ordered against an entry whose normal part ties with all that the place has of one.
     fn compare_value(&self, payload: &[u8], tid: Tid) -> Ordering {
         let tie = || if self.above { Ordering::Greater } else { self.tid.cmp(&tid.position()) };
-        let Some(order) = self.order else { return tie() };
+        let Some(order) = self.order.filter(|_| self.value != payload) else { return tie() };
         let (mut a, mut b) = (self.value, payload);
         for column in order.shape.opaque_from as usize..order.shape.count as usize {
             if a.is_empty() {

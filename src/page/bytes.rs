@@ -637,7 +637,7 @@ impl PageKeys for Bytes {
 
     #[inline]
     fn guess(key: BytesKey<'_>, page: &Page<'_, Bytes>) -> Option<BytesGuess> {
-        let order = key.order.filter(|order| order.brief_hint(key.value, 0) != 0)?;
+        let order = key.order.filter(|order| order.guesses(key.value))?;
         let [low, high] =
             [bytes_at::LOW, bytes_at::HIGH].map(|at| cell(page.bytes, page.layout, read_u16(page.bytes, at)).1);
         let hidden = order.common(low, high);
@@ -654,7 +654,7 @@ impl PageKeys for Bytes {
 
     #[inline]
     fn is_guessed(key: BytesKey<'_>) -> bool {
-        key.order.is_some_and(|order| order.brief_hint(key.value, 0) != 0)
+        key.order.is_some_and(|order| order.guesses(key.value))
     }
 
     #[inline]
@@ -668,6 +668,13 @@ impl PageKeys for Bytes {
         if let Some(order) = key.order.filter(|_| !key.value.is_empty()) {
             order.columns.note_place(key.value, page.bytes.as_ptr().addr(), place);
         }
+    }
+
+    /// Comparing with an entry takes longer than with lanes. But the last page of a level may be one to which rows are
+    /// appended, and functions that cost little serve types of few values, of which many rows have each.
+    #[inline]
+    fn expects_end(key: BytesKey<'_>, page: &Page<'_, Bytes>) -> bool {
+        page.right() == NO_BLOCK || key.order.is_some_and(|order| !order.is_costly())
     }
 
     fn guess_head(key: BytesKey<'_>, guess: BytesGuess, node: &Node<'_, Bytes>, head: usize) -> Ordering {

@@ -302,8 +302,7 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let separators = self.layout.root_lanes() + K::Lane::SIZE;
         let (mut low, mut high) = (first, K::Lane::count_less_equal(self.bytes, separators, self.nodes() - 1, lane));
         let halfway = |low: usize, high: usize| (low + high).div_ceil(2);
-        // New rows mostly come behind those there are. That is not worth asking a function.
-        let mut middle = if self.layout.kind.is_prefix() { halfway(low, high) } else { high };
+        let mut middle = if K::expects_end(key, self) { high } else { halfway(low, high) };
         if self.layout.kind.is_prefix() && high - low > 1 {
             self.prefetch_first_cells(low + 1..high + 1);
         }

@@ -316,9 +316,8 @@ impl<'a, K: KeySpace> Node<'a, K> {
             self.prefetch_cells(heads.clone());
         }
         let end = self.first_slot(heads.end);
-        // New rows mostly come behind those there are. That is not worth asking a function.
-        let is_last = |last: usize| self.compare_tied(last, heads.end - 1, key, None).is_gt();
-        if !self.page.layout.kind.is_prefix() && end.checked_sub(1).is_some_and(is_last) {
+        let is_last = |last: usize| self.compare_tied(last, heads.end - 1, key, guess).is_gt();
+        if K::expects_end(key, &self.page) && end.checked_sub(1).is_some_and(is_last) {
             return end;
         }
         if !self.frame.is_grouped {

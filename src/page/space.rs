@@ -121,6 +121,12 @@ pub trait PageKeys: Keys {
     #[inline(always)]
     fn note_place(_key: Self::Key<'_>, _page: &Page<'_, Self>, _place: Position) {}
 
+    /// Whether a place is first looked for behind all entries that its lane ties with: new rows mostly belong there.
+    #[inline(always)]
+    fn expects_end(_key: Self::Key<'_>, _page: &Page<'_, Self>) -> bool {
+        true
+    }
+
     /// What [`compare_head`](PageKeys::compare_head) is guessed to say.
     fn guess_head(key: Self::Key<'_>, guess: Self::Guess, node: &Node<'_, Self>, head: usize) -> Ordering;
 

@@ -287,6 +287,11 @@ impl<'m, H: Host<'m>> Records for Arena<'_, H> {
     }
 
     #[inline]
+    fn tie(&mut self, at: usize) -> u64 {
+        self.entry(at).tid.linear()
+    }
+
+    #[inline]
     fn prefetch(&self, at: usize) {
         prefetch_record(at);
     }
@@ -295,17 +300,6 @@ impl<'m, H: Host<'m>> Records for Arena<'_, H> {
         self.since_check = 0;
         self.host.check();
     }
-}
-
-/// Whether records are in the order of comparisons.
-fn is_in_order<'m, H: Host<'m>>(items: &[Item], arena: &mut Arena<'_, H>) -> bool {
-    let pairs = items.windows(2).enumerate();
-    let mut pairs = pairs.inspect(|(number, _)| {
-        if let Some(ahead) = items.get(number + FORESEEN) {
-            prefetch_record(ahead.at);
-        }
-    });
-    pairs.all(|(_, pair)| arena.compare(pair[0].at, pair[1].at).is_le())
 }
 
 impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
@@ -343,7 +337,7 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
     fn sort(&mut self, order: Option<BytesOrder<'_>>) {
         let mut arena = Arena { host: self.host, order, hinted: self.has_hints, since_check: 0 };
         items::sort(&mut self.items, &mut arena);
-        if self.has_hints && !is_in_order(&self.items, &mut arena) {
+        if self.has_hints && !items::mend(&mut self.items, &mut arena) {
             self.asks_for_hints = false;
             arena.hinted = false;
             for item in self.items.iter_mut() {

@@ -21,6 +21,9 @@ pub trait Records {
     /// How two records are ordered.
     fn compare(&mut self, a: usize, b: usize) -> Ordering;
 
+    /// What records are ordered by whose keys are equal.
+    fn tie(&mut self, at: usize) -> u64;
+
     /// A record is soon looked at.
     fn prefetch(&self, at: usize);
 
@@ -38,6 +41,8 @@ const FEW_TIED: usize = 8;
 const DEEPEST: usize = 48;
 /// How many records ahead one is fetched.
 const AHEAD: usize = 12;
+/// Instead of a number of words: the one that items have is their records' [tie](Records::tie).
+const TIES: usize = usize::MAX;
 
 /// Sorts items by their words, then by those that [`Records::word`] tells, then by [`Records::compare`].
 pub fn sort(items: &mut [Item], records: &mut impl Records) {
@@ -96,19 +101,20 @@ fn flag(items: &mut [Item], digit: impl Fn(&Item) -> usize) -> [usize; FANOUT] {
 
 /// Sorts items whose words up to the one they have tie.
 fn go_on(items: &mut [Item], mut words: usize, depth: usize, records: &mut impl Records) {
-    while items.len() > FEW_TIED && depth < DEEPEST {
+    while words != TIES && items.len() > FEW_TIED && depth < DEEPEST {
         let mut has_more = false;
-        for index in 0..items.len() {
-            if let Some(ahead) = items.get(index + AHEAD) {
-                records.prefetch(ahead.at);
-            }
-            let item = &mut items[index];
-            let word = records.word(item.at, words);
+        set_words(items, records, |records, at| {
+            let word = records.word(at, words);
             has_more |= word.is_some();
-            item.word = word.unwrap_or(0);
-        }
-        records.check();
+            word.unwrap_or(0)
+        });
         if !has_more {
+            // Most keys whose words are all the same are equal.
+            set_words(items, records, Records::tie);
+            spread(items, TIES, depth + 1, records);
+            if ascend(items, records) {
+                return;
+            }
             break;
         }
         words += 1;
@@ -119,6 +125,64 @@ fn go_on(items: &mut [Item], mut words: usize, depth: usize, records: &mut impl 
     items.iter().take(AHEAD).for_each(|item| records.prefetch(item.at));
     items.sort_unstable_by(|a, b| records.compare(a.at, b.at));
     records.check();
+}
+
+/// Asks for a word of each record.
+fn set_words<R: Records>(items: &mut [Item], records: &mut R, mut word: impl FnMut(&mut R, usize) -> u64) {
+    for index in 0..items.len() {
+        prefetch_ahead(items, index, records);
+        items[index].word = word(records, items[index].at);
+    }
+    records.check();
+}
+
+/// Whether no record is before the one in front of it.
+fn ascend(items: &[Item], records: &mut impl Records) -> bool {
+    (1..items.len()).all(|index| {
+        prefetch_ahead(items, index, records);
+        records.compare(items[index - 1].at, items[index].at).is_le()
+    })
+}
+
+/// Puts items in order that are so but for a few: these are taken out, sorted, and put where they belong. If they are more than
+/// eight times the square root of all, `false`: then the items are there in some order.
+pub fn mend(items: &mut [Item], records: &mut impl Records) -> bool {
+    // Items before this place ascend; those from there on are out of order, as far as was looked.
+    let mut kept = 0;
+    for index in 0..items.len() {
+        prefetch_ahead(items, index, records);
+        if kept == 0 || records.compare(items[kept - 1].at, items[index].at).is_le() {
+            items.swap(kept, index);
+            kept += 1;
+        } else {
+            // Either of the two may be in a wrong place.
+            kept -= 1;
+        }
+        let out = index + 1 - kept;
+        if out.saturating_mul(out) > 64 * items.len() {
+            return false;
+        }
+    }
+    items[kept..].sort_unstable_by(|a, b| records.compare(a.at, b.at));
+    put_back(items, kept, records);
+    true
+}
+
+/// Merges the ascending items from a place on with the ascending ones before it.
+fn put_back(items: &mut [Item], mut begin: usize, records: &mut impl Records) {
+    for left in (1..=items.len() - begin).rev() {
+        let last = items[begin + left - 1].at;
+        let place = items[..begin].partition_point(|item| records.compare(item.at, last).is_le());
+        // All that are left go in front of what is behind the last one, which is where it belongs then.
+        items[place..begin + left].rotate_right(left);
+        begin = place;
+    }
+}
+
+fn prefetch_ahead(items: &[Item], index: usize, records: &impl Records) {
+    if let Some(ahead) = items.get(index + AHEAD) {
+        records.prefetch(ahead.at);
+    }
 }
 
 #[cfg(test)]
@@ -150,6 +214,10 @@ mod tests {
         fn compare(&mut self, a: usize, b: usize) -> Ordering {
             self.compared += 1;
             self.strings[a].cmp(&self.strings[b]).then(a.cmp(&b))
+        }
+
+        fn tie(&mut self, at: usize) -> u64 {
+            at as u64
         }
 
         fn prefetch(&self, at: usize) {
@@ -202,6 +270,67 @@ mod tests {
         // Four words of spaces, of which the first came with the items, and one that tells nearly all apart.
         assert!((40_000..42_000).contains(&words), "{words} words");
         assert!(compared < 1_000, "{compared} comparisons");
+    }
+
+    #[test]
+    fn equal_keys_are_compared_once() {
+        let strings: Vec<Vec<u8>> =
+            (0..20_000u64).map(|i| vec![(i.wrapping_mul(0x9E37_79B9) >> 7) as u8 % 4; 5]).collect();
+        let (order, _, compared) = sorted(&strings);
+        assert_eq!(order, expected(&strings));
+        assert!(compared < strings.len(), "{compared} comparisons");
+    }
+
+    /// Records that tie in all words but are not in the order of their ties.
+    struct Backwards;
+
+    impl Records for Backwards {
+        fn word(&mut self, _at: usize, _number: usize) -> Option<u64> {
+            None
+        }
+
+        fn compare(&mut self, a: usize, b: usize) -> Ordering {
+            b.cmp(&a)
+        }
+
+        fn tie(&mut self, at: usize) -> u64 {
+            at as u64
+        }
+
+        fn prefetch(&self, _at: usize) {}
+
+        fn check(&mut self) {}
+    }
+
+    #[test]
+    fn what_ties_is_ordered_by_comparisons() {
+        let mut items: Vec<Item> = (0..1_000).map(|at| Item { word: 0, at: at * 7 % 1_000 }).collect();
+        sort(&mut items, &mut Backwards);
+        assert!(items.iter().map(|item| item.at).eq((0..1_000).rev()));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_nearly_in_order_is_mended(
+            count in 0..3_000usize,
+            moved in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..12),
+        ) {
+            let mut items: Vec<Item> = (0..count).rev().map(|at| Item { word: 0, at: at / 2 }).collect();
+            for (from, to) in moved.into_iter().filter(|_| count > 0) {
+                let item = items.remove(from.index(count));
+                items.insert(to.index(count), item);
+            }
+            prop_assert!(mend(&mut items, &mut Backwards));
+            prop_assert!(items.iter().map(|item| item.at).eq((0..count).rev().map(|at| at / 2)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_order_is_given_up() {
+        let mut items: Vec<Item> = (0..20_000).map(|at| Item { word: 0, at: at * 7_919 % 20_000 }).collect();
+        assert!(!mend(&mut items, &mut Backwards));
+        items.sort_by_key(|item| item.at);
+        assert!(items.iter().map(|item| item.at).eq(0..20_000));
     }
 
     #[test]

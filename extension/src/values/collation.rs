@@ -169,34 +169,60 @@ impl Locale {
     }
 }
 
-/// The beginning of a text as most collations see it at first: letters whatever their case and accent, digits before
-/// them, and before those what is neither, unless that is skipped. Of six bits each, from the uppermost bit on, `BITS` at most. Other
-/// letters go behind, in the order of their code points.
-pub fn letters<const BITS: u32>(text: &[u8], skips_marks: bool) -> u128 {
-    let (mut letters, mut free, mut at) = (0u128, BITS, 0);
-    let mut put = |code: u128| {
-        free = free.saturating_sub(LETTER_BITS);
-        letters |= code << (u128::BITS - BITS + free);
-        free >= LETTER_BITS
-    };
-    while let Some(&byte) = text.get(at) {
-        let code = LETTERS[usize::from(byte)];
-        at += 1;
-        let goes_on = match code {
-            // An accented letter of Latin-1.
-            BEHIND if byte == 0xC3 && at < text.len() => {
-                at += 1;
-                put(ACCENTED[usize::from(text[at - 1] & 0x3F)].into())
+/// A text as most collations see it at first: letters whatever their case and accent, digits before them, and before those
+/// what is neither, unless that is skipped. Of six bits each. Other letters go behind, in the order of their code points.
+pub struct Letters<'t> {
+    text: core::slice::Iter<'t, u8>,
+    skips_marks: bool,
+    /// What follows the code of another letter.
+    behind: Option<u8>,
+}
+
+impl<'t> Letters<'t> {
+    #[inline]
+    pub fn of(text: &'t [u8], skips_marks: bool) -> Letters<'t> {
+        Letters { text: text.iter(), skips_marks, behind: None }
+    }
+
+    /// The first ones, from the uppermost bit on, `BITS` at most.
+    #[inline]
+    pub fn packed<const BITS: u32>(self) -> u128 {
+        let (mut packed, mut free) = (0u128, BITS);
+        for code in self {
+            free = free.saturating_sub(LETTER_BITS);
+            packed |= u128::from(code) << (u128::BITS - BITS + free);
+            if free < LETTER_BITS {
+                break;
             }
-            BEHIND => put(BEHIND.into()) && put((byte & 0x3F).into()),
-            ..DIGITS if skips_marks => true,
-            code => put(code.into()),
-        };
-        if !goes_on {
-            break;
+        }
+        packed
+    }
+}
+
+impl Iterator for Letters<'_> {
+    type Item = u8;
+
+    #[inline]
+    fn next(&mut self) -> Option<u8> {
+        if let Some(behind) = self.behind.take() {
+            return Some(behind);
+        }
+        loop {
+            let byte = *self.text.next()?;
+            match LETTERS[usize::from(byte)] {
+                // An accented letter of Latin-1.
+                BEHIND if byte == 0xC3 && !self.text.as_slice().is_empty() => {
+                    return self.text.next().map(|second| ACCENTED[usize::from(second & 0x3F)]);
+                }
+                BEHIND => {
+                    self.behind = Some(byte & 0x3F);
+                    return Some(BEHIND);
+                }
+                ..DIGITS if self.skips_marks => {}
+                code => return Some(code),
+            }
         }
     }
-    letters
 }
 
 /// Bits that a letter takes.

@@ -471,11 +471,16 @@ impl CompareValues for BytesColumns {
         if a == b {
             return Ordering::Equal;
         }
-        self.cache.find(column, a, b).unwrap_or_else(|| {
+        self.codecs[column].order_at_sight(a, b).or_else(|| self.cache.find(column, a, b)).unwrap_or_else(|| {
             let order = self.ask(column, a, b);
             self.cache.note(column, a, b, order);
             order
         })
+    }
+
+    #[inline]
+    fn is_costly(&self, column: usize) -> bool {
+        !self.codecs[column].is_ordered_at_sight()
     }
 
     fn hint(&self, column: usize, value: &[u8], out: &mut [u8]) -> usize {
@@ -485,6 +490,10 @@ impl CompareValues for BytesColumns {
     #[inline]
     fn brief_hint(&self, column: usize, value: &[u8], skip: usize) -> u64 {
         self.codecs[column].brief_hint(value, skip)
+    }
+
+    fn guess(&self, column: usize, a: &[u8], b: &[u8], skip: usize) -> Ordering {
+        self.codecs[column].guess(a, b, skip)
     }
 
     #[inline]

@@ -15,7 +15,7 @@ use self::image::Image;
 use self::residue::{put_count, take_count};
 use crate::pg::ffi;
 use crate::values::abbreviation::{self, Abbreviation};
-use crate::values::collation::{self, SortKeys, is_byte_order};
+use crate::values::collation::{self, Letters, SortKeys, is_byte_order};
 use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
 use crate::values::exact as values_exact;
 use crate::values::sort_support::SortSupport;
@@ -161,8 +161,16 @@ impl Hints {
     #[inline]
     fn brief<const BITS: u32>(self, value: &[u8], skip: usize) -> u128 {
         match self {
-            Hints::Texts(texts) => stored_content(value).map_or(0, |text| texts.letters::<BITS>(text, skip)),
+            Hints::Texts(texts) => stored_content(value).map_or(0, |text| texts.letters(text, skip).packed::<BITS>()),
             Hints::Labels => u128::from(label(value)) << (u128::BITS - u32::BITS),
+        }
+    }
+
+    /// How two texts may be ordered, by what they have behind so many bytes.
+    fn guess(self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
+        match (self, stored_content(a), stored_content(b)) {
+            (Hints::Texts(texts), Some(a), Some(b)) => texts.letters(a, skip).cmp(texts.letters(b, skip)),
+            _ => Ordering::Equal,
         }
     }
 
@@ -221,13 +229,18 @@ impl TextHints {
         &text[..text.len() - blanks]
     }
 
+    /// What is behind so many bytes, as letters.
     #[inline]
-    fn letters<const BITS: u32>(self, text: &[u8], skip: usize) -> u128 {
-        collation::letters::<BITS>(self.compared(text).get(skip..).unwrap_or(&[]), self.skips_marks)
+    fn letters(self, text: &[u8], skip: usize) -> Letters<'_> {
+        Letters::of(self.compared(text).get(skip..).unwrap_or(&[]), self.skips_marks)
     }
 
     fn put(self, text: &[u8], out: &mut [u8]) -> usize {
-        let Some(keys) = self.keys else { return 0 };
+        let Some(keys) = self.keys else {
+            // A letter has two bytes in a sort key at most.
+            let letters = self.letters(text, 0).skip(self.skipped / 2);
+            return out.iter_mut().zip(letters).map(|(place, letter)| *place = letter).count();
+        };
         let mut key = [0; abbreviation::LENGTH + MOST_HINT];
         let room = self.skipped + out.len().min(MOST_HINT);
         let length = keys.put(self.compared(text), &mut key[..room]);
@@ -514,6 +527,21 @@ impl Codec {
         length + 1
     }
 
+    /// Whether most values of an opaque column are [ordered at sight](Self::order_at_sight).
+    #[inline]
+    pub fn is_ordered_at_sight(&self) -> bool {
+        matches!(self.hints, Some(Hints::Labels))
+    }
+
+    /// How two values of an opaque column are ordered, where that takes no function: of an enum, two labels with even
+    /// numbers are in the order of these (`enum_cmp_internal`).
+    #[inline]
+    pub fn order_at_sight(&self, a: &[u8], b: &[u8]) -> Option<Ordering> {
+        let (a, b) = if self.is_ordered_at_sight() { (label(a), label(b)) } else { return None };
+        let ordered = (a != 0 && b != 0).then(|| a.cmp(&b))?;
+        Some(if self.shape.descending { ordered.reverse() } else { ordered })
+    }
+
     /// The brief hint of an opaque digit's value, of what it has behind so many bytes.
     #[inline]
     pub fn brief_hint(&self, value: &[u8], skip: usize) -> u64 {
@@ -529,6 +557,12 @@ impl Codec {
         let long = hints.brief::<{ u128::BITS }>(value, 0);
         let long = long.unbounded_shl(u32::from(prefix) / 2 * collation::LETTER_BITS);
         if self.shape.descending { !long } else { long }
+    }
+
+    /// How two values may be ordered, by all that they have behind so many bytes: what brief hints are the beginning of.
+    pub fn guess(&self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
+        let ordered = self.hints.map_or(Ordering::Equal, |hints| hints.guess(a, b, skip));
+        if self.shape.descending { ordered.reverse() } else { ordered }
     }
 
     /// How many bytes two of them have in common at their fronts, if hints may begin behind these.
