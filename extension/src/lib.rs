@@ -9,11 +9,18 @@ mod pg;
 mod storage;
 mod values;
 
+use core::ffi::CStr;
+
 use am::{constraints, nodes, planner};
 use pg::{options, reserve, shared_memory};
 use storage::{hot_keys, own_wal, sender, totals};
 
-pgrx::pg_module_magic!();
+const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(version) => version,
+    Err(_) => unreachable!(),
+};
+
+pgrx::pg_module_magic!(name = c"fpbtree", version = VERSION);
 
 #[global_allocator]
 static ALLOCATOR: reserve::Reserved = reserve::Reserved::new();

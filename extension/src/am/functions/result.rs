@@ -2,9 +2,10 @@
 
 use core::fmt::Arguments;
 
+use pgrx::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 use pgrx::pg_sys::{Datum, FunctionCallInfo, ReturnSetInfo};
 
-use crate::pg::errors::Text;
+use crate::pg::errors::{self, Text};
 use crate::pg::ffi;
 
 /// Declares a function of the calling convention "version 1".
@@ -34,31 +35,39 @@ impl ResultRows {
     }
 
     pub(super) unsafe fn add<const N: usize>(&self, values: [Datum; N]) {
-        // SAFETY: as many values as the function's result has columns.
-        unsafe {
-            ffi::tuplestore_putvalues(
-                (*self.result).setResult,
-                (*self.result).setDesc,
-                values.as_ptr(),
-                [false; N].as_ptr(),
-            );
-        }
+        // SAFETY: the function's values.
+        unsafe { self.put(&values, &[false; N]) }
     }
 
     /// Adds a row some of whose columns may be NULL.
     pub(super) unsafe fn add_some<const N: usize>(&self, values: [Option<Datum>; N]) {
         let nulls = values.each_ref().map(Option::is_none);
         let values = values.map(|value| value.unwrap_or(Datum::null()));
+        // SAFETY: the function's values.
+        unsafe { self.put(&values, &nulls) }
+    }
+
+    unsafe fn put<const N: usize>(&self, values: &[Datum; N], nulls: &[bool; N]) {
         // SAFETY: as many values as the function's result has columns.
         unsafe {
-            ffi::tuplestore_putvalues(
-                (*self.result).setResult,
-                (*self.result).setDesc,
-                values.as_ptr(),
-                nulls.as_ptr(),
-            );
+            let ReturnSetInfo { setResult: rows, setDesc: columns, .. } = *self.result;
+            if (*columns).natts as usize != N {
+                refuse_declaration();
+            }
+            ffi::tuplestore_putvalues(rows, columns, values.as_ptr(), nulls.as_ptr());
         }
     }
+}
+
+/// The extension is of another version than the library: the function had other columns then.
+#[cold]
+fn refuse_declaration() -> ! {
+    errors::raise(
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format_args!("the function has other columns in this version of fpbtree"),
+        None,
+        Some(format_args!("Please ALTER EXTENSION fpbtree UPDATE.")),
+    )
 }
 
 /// A float8 value; one that is no number is 0.
