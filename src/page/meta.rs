@@ -16,12 +16,14 @@ pub struct Meta {
 
 /// How an index's changes are logged, fixed when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum LogKind {
     /// The server's generic records: the byte ranges a change wrote.
-    Generic = 1,
+    Generic,
     /// Records of our own: the change itself.
-    Own = 2,
+    Own {
+        /// The number of the server's resource manager that its first records are for.
+        manager: u8,
+    },
 }
 
 impl LogKind {
@@ -29,19 +31,36 @@ impl LogKind {
     pub const fn name(self) -> &'static str {
         match self {
             LogKind::Generic => "generic",
-            LogKind::Own => "own",
+            LogKind::Own { .. } => "own",
         }
     }
 
-    /// The kind stored as `code`, if it is one.
-    pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(LogKind::Generic),
-            2 => Some(LogKind::Own),
+    /// Whether records are our own.
+    pub const fn is_own(self) -> bool {
+        matches!(self, LogKind::Own { .. })
+    }
+
+    /// Its code and the resource manager's number, as they are stored.
+    const fn to_bytes(self) -> [u8; 2] {
+        match self {
+            LogKind::Generic => [1, 0],
+            LogKind::Own { manager } => [2, manager],
+        }
+    }
+
+    /// What is stored so, if it is anything. An index that names no number is from before numbers were kept.
+    const fn from_bytes(bytes: [u8; 2]) -> Option<Self> {
+        match bytes {
+            [1, 0] => Some(LogKind::Generic),
+            [2, 0] => Some(LogKind::Own { manager: FIRST_MANAGER }),
+            [2, manager] if manager >= FIRST_MANAGER => Some(LogKind::Own { manager }),
             _ => None,
         }
     }
 }
+
+/// The lowest number that a resource manager of an extension's can have, which is the one for experiments.
+const FIRST_MANAGER: u8 = 128;
 
 /// What the meta page begins with, after the page header: "fpbtree" and a zero.
 const MAGIC: u64 = u64::from_le_bytes(*b"fpbtree\0");
@@ -52,6 +71,7 @@ mod meta_at {
     pub const WIDTHS: usize = 73;
     pub const LANE: usize = 77;
     pub const COLUMNS: usize = 78;
+    pub const MANAGER: usize = 79;
     pub const COLUMN: usize = 80;
     pub const END: usize = COLUMN + super::BytesShape::COLUMN_BYTES * super::KeyShape::MAX_COLUMNS;
 }
@@ -64,7 +84,7 @@ impl Meta {
         write_u32(&mut bytes, at::STAMP, self.geometry.leaf.stamp);
         bytes[at::LEVEL] = META_LEVEL;
         write_u64(&mut bytes, meta_at::MAGIC, MAGIC);
-        bytes[meta_at::LOG] = self.log as u8;
+        [bytes[meta_at::LOG], bytes[meta_at::MANAGER]] = self.log.to_bytes();
         bytes[meta_at::WIDTHS..meta_at::WIDTHS + 4].copy_from_slice(&self.geometry.widths());
         bytes[meta_at::LANE] = self.shape.lane_kind().code();
         bytes[meta_at::COLUMNS] = self.shape.columns() as u8;
@@ -101,13 +121,11 @@ impl Meta {
         let geometry = Geometry::with_widths(shape.lane_kind(), build_id, widths)
             .filter(|geometry| geometry.leaf.stamp == read_u32(bytes, at::STAMP))
             .ok_or(corrupt("meta page describes no possible page layout"))?;
-        let log = LogKind::from_code(bytes[meta_at::LOG]).ok_or(corrupt("meta page names an unknown log"))?;
+        let log = LogKind::from_bytes([bytes[meta_at::LOG], bytes[meta_at::MANAGER]])
+            .ok_or(corrupt("meta page names an unknown log"))?;
         let used = meta_at::END.next_multiple_of(LINE);
         let columns_end = meta_at::COLUMN + shape.stored_length();
-        let unused = bytes[at::FLAGS..meta_at::MAGIC]
-            .iter()
-            .chain(&bytes[meta_at::COLUMNS + 1..meta_at::COLUMN])
-            .chain(&bytes[columns_end..used]);
+        let unused = bytes[at::FLAGS..meta_at::MAGIC].iter().chain(&bytes[columns_end..used]);
         if unused.into_iter().any(|&byte| byte != 0) {
             return Err(corrupt("meta page has bytes where it should be empty"));
         }

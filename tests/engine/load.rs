@@ -9,7 +9,7 @@ use fpbtree_engine::format::{
     Block, Geometry, Key, Lane, LaneKind, MAX_NODE_ENTRIES, NO_BLOCK, PAGE_SIZE, PageBytes, ROOT, Tid, is_link,
 };
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
-use fpbtree_engine::page::{Meta, Page};
+use fpbtree_engine::page::{LogKind, Meta, Page};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::store::memory::MemoryStore;
 use rand::rngs::StdRng;
@@ -36,6 +36,23 @@ fn loaded<L: Lane>(geometry: Geometry, entries: &[(L, Tid)], fill: usize) -> Bed
     let expected = Form::of(L::KIND, &geometry, 0).pages(&items(entries), fill);
     assert!(leaves == expected || leaves == [0] && expected.is_empty(), "{leaves:?} instead of {expected:?}");
     bed
+}
+
+#[test]
+fn a_meta_page_keeps_the_log_and_its_number() {
+    let meta = |log| Meta { log, ..exact(one_column::<u32>(), normal::<u32>()) };
+    let own = |manager| LogKind::Own { manager };
+    for log in [LogKind::Generic, own(128), own(255)] {
+        assert_eq!(Meta::read(&meta(log).page()), Ok(meta(log)));
+    }
+    let changed = |log, number| {
+        let mut page = meta(log).page();
+        page[79] = number;
+        Meta::read(&page).ok()
+    };
+    assert_eq!(changed(own(200), 0), Some(meta(own(128))), "from before the number was kept");
+    assert_eq!(changed(own(128), 127), None, "the server's own");
+    assert_eq!(changed(LogKind::Generic, 128), None);
 }
 
 /// Loads `count` entries, `repeats` to a lane.

@@ -408,7 +408,7 @@ impl PageStore for PgStore {
         // SAFETY: the pages are pinned and exclusively locked, and nobody looks at them.
         unsafe {
             let log = relation::needs_wal(self.rel).then(|| self.log_kind());
-            let record = (log == Some(LogKind::Own)).then(|| own_wal::prepare(self.rel, change));
+            let record = log.is_some_and(LogKind::is_own).then(|| own_wal::prepare(self.rel, change));
             // Keys of a relation that is new are kept by parallel workers, who do not know that it is; of a temporary
             // one by nobody.
             let hot =

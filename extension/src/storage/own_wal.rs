@@ -18,15 +18,24 @@ use pgrx::pg_sys::{
     XLogReaderState, XLogRecPtr, XLogRedoAction,
 };
 
-use crate::pg::errors::Name;
+use crate::pg::errors::{Name, Shown};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::relation::FileLocator;
 use crate::pg::relation::INVALID_BUFFER;
 use crate::pg::{errors, ffi, relation};
 use crate::storage::recent_buffers;
 
-/// Our resource manager's number: the one for experiments, until one is reserved.
-const MANAGER: u8 = pg_sys::RM_EXPERIMENTAL_ID as u8;
+/// Our resource manager's number: the one for experiments, until one is reserved, unless another one is chosen when the
+/// library is built. It is that of all records which this library writes and redoes, whatever number an index was built
+/// under: nothing in an index's pages depends on it.
+const MANAGER: u8 = match option_env!("FPBTREE_RMGR_ID") {
+    None => pg_sys::RM_EXPERIMENTAL_ID as u8,
+    Some(chosen) => match u8::from_str_radix(chosen, 10) {
+        Ok(number @ 128..) => number,
+        _ => panic!("FPBTREE_RMGR_ID has to be a number from 128 to 255"),
+    },
+};
+const _: () = assert!(pg_sys::RM_MIN_CUSTOM_ID == 128 && pg_sys::RM_MAX_CUSTOM_ID == 255);
 const NAME: &CStr = c"fpbtree";
 
 /// The kind of a record is in the upper four bits of its info byte; the lower ones are the server's.
@@ -41,6 +50,7 @@ pub fn register() {
         if !pg_sys::process_shared_preload_libraries_in_progress {
             return;
         }
+        refuse_clash();
         let mut manager = RmgrData {
             rm_name: NAME.as_ptr(),
             rm_redo: Some(redo),
@@ -54,9 +64,32 @@ pub fn register() {
     IS_REGISTERED.store(true, Ordering::Relaxed);
 }
 
+/// Raises an error, and so ends the server's start, if another library has our number. The server would, too, but could not
+/// say what to do.
+unsafe fn refuse_clash() {
+    // SAFETY: the server's table, with an element for each number; at the start there is one thread.
+    unsafe {
+        let table = (&raw const pg_sys::RmgrTable).cast::<RmgrData>();
+        let other = (*table.add(MANAGER.into())).rm_name;
+        if !other.is_null() {
+            errors::raise(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format_args!("fpbtree cannot log: resource manager {MANAGER} is \"{}\"", Shown(CStr::from_ptr(other))),
+                Some(format_args!("Another library in \"shared_preload_libraries\" was built with the same number.")),
+                Some(format_args!(
+                    "Take one of them out, or build fpbtree with another number, as FPBTREE_RMGR_ID=129 make install does."
+                )),
+            );
+        }
+    }
+}
+
 /// The log that an index gets that is built now.
 pub fn kind_of_new() -> LogKind {
-    if IS_REGISTERED.load(Ordering::Relaxed) { LogKind::Own } else { LogKind::Generic }
+    match IS_REGISTERED.load(Ordering::Relaxed) {
+        true => LogKind::Own { manager: MANAGER },
+        false => LogKind::Generic,
+    }
 }
 
 /// The parts of the record being built: nothing may allocate in a critical section.
@@ -84,7 +117,7 @@ pub unsafe fn prepare(rel: Relation, change: &Change<'_>) -> RecordKind {
 
 /// Whether changes of an index with this log can be made here.
 pub fn can_write(log: LogKind) -> bool {
-    log != LogKind::Own || IS_REGISTERED.load(Ordering::Relaxed)
+    !log.is_own() || IS_REGISTERED.load(Ordering::Relaxed)
 }
 
 #[cold]

@@ -4,7 +4,7 @@ use core::fmt::{Arguments, Write};
 use core::mem::MaybeUninit;
 
 use fpbtree_engine::format::{FORMAT, LaneKind, MAX_PAGE_NODES, Position};
-use fpbtree_engine::page::{Meta, Page, Side, Sight};
+use fpbtree_engine::page::{LogKind, Meta, Page, Side, Sight};
 use fpbtree_engine::picture::{MapView, Named, PageView, draw_map, draw_named, draw_page};
 use fpbtree_engine::store::PageStore;
 use fpbtree_engine::tree::LevelMap;
@@ -130,6 +130,10 @@ unsafe fn facts_of(meta: &Meta) -> [(&'static str, &'static str); 7] {
     let [(w, x), (inner_w, inner_x)] = [meta.geometry.leaf, meta.geometry.inner].map(|layout| layout.widths());
     // SAFETY: drawn before the function's memory goes.
     unsafe {
+        let log = match meta.log {
+            LogKind::Generic => meta.log.name(),
+            LogKind::Own { manager } => words(format_args!("{}, resource manager {manager}", meta.log.name())),
+        };
         [
             ("format", words(format_args!("{FORMAT}"))),
             ("build id", words(format_args!("{:016x}", meta.geometry.build_id))),
@@ -137,7 +141,7 @@ unsafe fn facts_of(meta: &Meta) -> [(&'static str, &'static str); 7] {
             ("key columns", words(format_args!("{}", meta.shape.columns()))),
             ("leaves", words(format_args!("in-page root of {w} lines, nodes of {x}"))),
             ("inner pages", words(format_args!("in-page root of {inner_w} lines, nodes of {inner_x}"))),
-            ("log", meta.log.name()),
+            ("log", log),
         ]
     }
 }

@@ -3,7 +3,6 @@
 use core::ffi::c_int;
 
 use fpbtree_engine::format::LaneKind;
-use fpbtree_engine::page::LogKind;
 use fpbtree_engine::scan::Direction;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, IndexScanDesc, Relation, ScanDirection, ScanKey, TIDBitmap};
@@ -54,7 +53,7 @@ pub unsafe extern "C-unwind" fn amcanreturn(rel: Relation, _column: c_int) -> bo
     unsafe {
         let has_pages = (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX;
         let is_redone = has_pages && pg_sys::RecoveryInProgress();
-        column::is_returnable(rel) && (!is_redone || Index::of(rel).log == LogKind::Own)
+        column::is_returnable(rel) && (!is_redone || Index::of(rel).log.is_own())
     }
 }
 
