@@ -16,8 +16,11 @@ BENCH := bench/run --pg-config $(PG_CONFIG) $(if $(FULL),--full) $(foreach figur
 # What is no name of the extension's own figures is one of the lab's, or wrong, and then the lab's are listed, too.
 OF_LAB = $(if $(FIGURE),$(filter-out $(shell bench/run --names),$(FIGURE)),all)
 
+FOLDER := build/image
+VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
+
 .PHONY: help packages test-packages client-packages bench-packages locales install lab test test-matrix torture valgrind \
-	demo bench bench-readme clean
+	demo bench bench-readme deb dist image-folder clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,7 +74,17 @@ bench: ## the papers' figures, then fpbtree beside btree: bench/out/report.html;
 bench-readme: bench-packages ## the matrix of the last full run into README.md (make bench FIGURE=matrix FULL=1)
 	@bench/run --readme
 
+deb: ## Debian packages for PostgreSQL 15, 17 and 18, made in Debian roots of their own
+	scripts/deb
+
+dist: ## the last commit as an archive for PGXN
+	mkdir -p build
+	git archive --format zip --prefix fpbtree-$(VERSION)/ --output build/fpbtree-$(VERSION).zip HEAD
+
+image-folder: packages ## what is installed, as a folder that PostgreSQL 18 and images of extensions take; FOLDER=build/image
+	scripts/image-folder $(FOLDER) $(PG_CONFIG)
+
 clean: ## remove what was built, the test roots included
 	cargo clean
 	scripts/root --delete
-	rm -rf bench/out
+	rm -rf bench/out build

@@ -3,6 +3,10 @@
 # What is put into a system is for all of its users.
 umask 022
 
+# The Debian release that has a PostgreSQL.
+# shellcheck disable=SC2034
+declare -A debian_of=([15]=bookworm [17]=trixie [18]=forky)
+
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 roots=$checkout/.roots
 
