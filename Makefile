@@ -44,7 +44,7 @@ install: packages ## build the extension and install it into PostgreSQL
 test: test-packages ## formatting, lints, and every test on the PostgreSQL at hand
 	scripts/test $(PG_CONFIG)
 
-test-matrix: ## the extension's tests on PostgreSQL 17 (with debug assertions) and 18, in Debian roots of their own
+test-matrix: ## the extension's tests on PostgreSQL 16, 17 (with debug assertions), 18 and 19, in Debian roots of their own
 	scripts/matrix
 
 torture: client-packages install

@@ -3,9 +3,10 @@
 # What is put into a system is for all of its users.
 umask 022
 
-# The Debian release that has a PostgreSQL.
+# The Debian release that has a PostgreSQL. 19 is in experimental, which comes on top of sid; 16 is in none, but the Perl
+# modules of 17's tests work with it, too.
 # shellcheck disable=SC2034
-declare -A debian_of=([15]=bookworm [17]=trixie [18]=forky)
+declare -A debian_of=([15]=bookworm [16]=trixie [17]=trixie [18]=forky [19]=sid)
 
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 roots=$checkout/.roots

@@ -1,4 +1,5 @@
 -- fpbtree_adopt(): operator classes of extensions and of users.
+-- Needs: citext hstore isn ltree seg
 SET client_min_messages = warning;
 \set SHOW_CONTEXT never
 CREATE SCHEMA adopted;

@@ -1,5 +1,6 @@
 -- Types whose classes were adopted: an extension's and a user's, each operator and order, through index,
 -- index-only and bitmap scans, against a sequential scan.
+-- Needs: citext hstore icu isn ltree seg
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set harness :srcdir '/sql/harness.inc'

@@ -1,5 +1,6 @@
 -- fpbtree_advise(): what indexes of btree's would be as fpbtree's, held against what they are once they are built; and what
 -- speaks against that.
+-- Needs: citext
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set harness :srcdir '/sql/harness.inc'

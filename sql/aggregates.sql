@@ -1,5 +1,6 @@
 -- Aggregates over an index's own columns, made of its pages: the same answers as of the table, whatever is visible of
 -- it. Each query is run with the node and without any index.
+-- Needs: icu
 CREATE SCHEMA agg;
 SET search_path = agg, public;
 SET nodes.name = 'FpbtreeAggregate';
@@ -239,7 +240,8 @@ DECLARE
 BEGIN
   FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
     CONTINUE WHEN line ~ 'Index Searches';
-    RETURN NEXT replace(line, '.00', '');
+    -- How many, depends on whether queries tell the visibility map what they see, as 19's do.
+    RETURN NEXT regexp_replace(replace(line, '.00', ''), 'Heap Fetches: [1-9]\d*', 'Heap Fetches: some');
   END LOOP;
 END $$;
 SELECT analyzed('SELECT a, count(*) FROM t WHERE a BETWEEN 5 AND 7 GROUP BY a');
@@ -254,10 +256,10 @@ SELECT p ->> 'Node Type' AS node, p ->> 'Custom Plan Provider' AS provider, p ->
   FROM explained('SELECT s, d, count(*) FROM t GROUP BY s, d') p;
 -- By several processes, who have the groups of their pages each. That is worth it where rows have to be looked at: they take
 -- turns at reading leaves.
-CREATE TABLE w WITH (autovacuum_enabled = off) AS SELECT a, s FROM t;
-CREATE INDEX w_a ON w USING fpbtree (a);
-DELETE FROM w WHERE a = 40;
-ANALYZE w;
+CREATE TABLE copied WITH (autovacuum_enabled = off) AS SELECT a, s FROM t;
+CREATE INDEX copied_a ON copied USING fpbtree (a);
+DELETE FROM copied WHERE a = 40;
+ANALYZE copied;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
@@ -265,12 +267,12 @@ SET min_parallel_index_scan_size = 0;
 SET max_parallel_workers_per_gather = 2;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-EXPLAIN (COSTS OFF) SELECT count(*), count(a), sum(a), avg(a), max(a) FROM w;
-SELECT count(*), count(a), sum(a), avg(a), max(a) FROM w;
-SELECT avg(a), sum(a) FROM w WHERE a > 1000;
+EXPLAIN (COSTS OFF) SELECT count(*), count(a), sum(a), avg(a), max(a) FROM copied;
+SELECT count(*), count(a), sum(a), avg(a), max(a) FROM copied;
+SELECT avg(a), sum(a) FROM copied WHERE a > 1000;
 EXPLAIN (COSTS OFF) SELECT count(*), count(a), sum(a), avg(a), max(a) FROM t;
 SET max_parallel_workers_per_gather = 0;
-SELECT count(*), count(a), sum(a), avg(a), max(a) FROM w;
+SELECT count(*), count(a), sum(a), avg(a), max(a) FROM copied;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 SET fpbtree.custom_scans = off;

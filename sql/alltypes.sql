@@ -92,6 +92,10 @@ INSERT INTO kind VALUES
 ('a domain over integer', 'percent', $$0;100;-2147483648$$, 'r / 2'),
 ('a domain over a range', 'bounds', $$'empty';'(,)'$$, 'int4range(r % 9, r)'),
 ('a range of text', 'textrange', $$'empty';'(,)';'[a,b]';'[A,b]'$$, $$textrange('a', 'b' || r)$$);
+-- Those that only later releases have.
+INSERT INTO kind SELECT * FROM (VALUES
+('oid8', 'oid8', $$'0';'18446744073709551615';'9223372036854775808'$$, '(r * 3000000019)::text::oid8'),
+('regdatabase', 'regdatabase', $$0;4294967295::oid$$, 'r::oid')) later (name, type, special, random) WHERE to_regtype(type) IS NOT NULL;
 -- Is there a type that btree indexes and this list forgets? Four are indexed as bytea or text, but have
 -- no operators of their own that an index could serve.
 CREATE FUNCTION indexed(type regtype) RETURNS boolean LANGUAGE plpgsql AS $$

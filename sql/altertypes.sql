@@ -1,5 +1,6 @@
 -- Types and tables that change under their indexes: enums that grow in their middle, columns of
 -- another type, domains, generated columns, composites, partitions, policies.
+-- Needs: icu
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set harness :srcdir '/sql/harness.inc'

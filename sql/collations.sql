@@ -1,5 +1,6 @@
 -- Texts under each kind of collation: what equals, what sorts where, what a pattern may use; the index
 -- agrees with a sequential scan, and the order is the sort's.
+-- Needs: icu
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set harness :srcdir '/sql/harness.inc'

@@ -1,5 +1,6 @@
 -- DISTINCT ON, DISTINCT and GROUP BY by jumping from group to group: the same first rows as the server's own Unique gives,
 -- whatever is visible.
+-- Needs: icu
 CREATE SCHEMA d;
 SET search_path = d, public;
 SET nodes.name = 'FpbtreeDistinct';

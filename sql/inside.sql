@@ -1,5 +1,6 @@
 -- What fpbtree_page and fpbtree_entries show of an index beside what is in the table, and what is drawn
 -- of it.
+-- Needs: icu
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set harness :srcdir '/sql/harness.inc'

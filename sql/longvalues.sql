@@ -1,5 +1,6 @@
 -- Values longer than a key may be, which fit because they are compressed: in opaque columns and INCLUDE
 -- columns, on leaves and as fences, beside values that are not compressed.
+-- Needs: icu
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set harness :srcdir '/sql/harness.inc'

@@ -1,5 +1,6 @@
 -- fpbtree_migration(): indexes moved from btree to fpbtree and back. What they have to be like afterwards is made by hand:
 -- "twin" has the same indexes, created with fpbtree, and "origin" those that were there before.
+-- Needs: citext
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set harness :srcdir '/sql/harness.inc'

@@ -1,5 +1,6 @@
 -- Parallel builds: several processes scan a table, sort what they have read, and load the index together. It must be the
 -- index that one process builds.
+-- Needs: icu
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \set harness :srcdir '/sql/harness.inc'

@@ -1,4 +1,5 @@
 # pg_dump and restore; the extension created, moved, dropped.
+# Needs: citext ltree seg
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

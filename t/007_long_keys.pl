@@ -1,5 +1,6 @@
 # What the other files do to integers is done to texts: a server killed under load, a standby, damaged
 # pages, cancelled builds.
+# Needs: icu
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

@@ -1,5 +1,6 @@
 # Logical replication: a subscriber finds the rows to change by the index that is its table's replica identity, on 18 also
 # by any other where that is all columns. On 17 it does not by an index of fpbtree, and by one of btree beside it does.
+# Needs: icu
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

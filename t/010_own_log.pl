@@ -1,5 +1,6 @@
 # An index's own log: which indexes have it, what the server shows of it, what becomes of them without the library, and
 # what it makes possible on a standby.
+# Needs: pg_walinspect
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

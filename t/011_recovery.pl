@@ -1,5 +1,6 @@
 # A base backup taken under a load that splits, vacuums and deletes pages, and recovery to named points and to any record
 # of its log: right behind a split whose parent knows nothing of it, among others.
+# Needs: pg_walinspect
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

@@ -1,5 +1,6 @@
 # A standby of a standby; the one between is promoted while its primary and then it itself are written to; the other one
 # follows it to its timeline, and so does the old primary, once pg_rewind has taken it back to where they parted.
+# Needs: pg_walinspect
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

@@ -1,6 +1,7 @@
 # Each of the server's settings that change what is logged, once, with a crash at its end: wal_level = minimal,
 # full_page_writes = off, wal_compression; on a server with checksums, which are looked at when all is done. Beside that,
 # unlogged and temporary indexes in crashes.
+# Needs: pg_walinspect
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

@@ -1,5 +1,6 @@
 # Entries of dead rows make room for new ones before a page is split: in indexes with a log of their own, or none. On a
 # standby, whoever may still see such a row is cancelled as by btree, and nobody else.
+# Needs: pg_walinspect
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;

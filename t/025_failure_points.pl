@@ -1,6 +1,7 @@
 # Every allocation and every file call that a scan, an insertion, VACUUM or a build makes, failed in turn: an error each
 # time, or success where nothing depends on the call; the same session does the same statement again, and the index is
 # sound. FPBTREE_ALL_POINTS=1 tries all points of statements that have very many, too.
+# Needs: icu
 use strict;
 use warnings;
 use Cwd qw(abs_path);

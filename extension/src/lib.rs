@@ -4,6 +4,10 @@
 //! those that wait, raise or run user code, are called raw ([`pg::ffi`]), and no frame between such a call and the
 //! server owns a destructor it needs; what lives longer than a frame lives in a memory context.
 
+// Known by its usual name to all modules, and to its macros.
+#[cfg(feature = "pg19")]
+extern crate pgrx19 as pgrx;
+
 mod am;
 mod pg;
 mod storage;
@@ -35,6 +39,6 @@ pub extern "C-unwind" fn _PG_init() {
     own_wal::register();
     shared_memory::register(const { &[hot_keys::MEMORY, totals::MEMORY] });
     sender::register();
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     am::explain::register();
 }

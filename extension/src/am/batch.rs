@@ -218,7 +218,7 @@ unsafe fn command_of_row(heap: Relation, tid: ItemPointer) -> Option<CommandId> 
             buffer
         });
         // Who had it pinned alone before may move its tuples until the lock is there.
-        ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int);
+        ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_SHARE as c_int);
         let page = relation::page(buffer);
         let command = if relation::has_tuple(page, offset) {
             command_of(&*relation::tuple(page, offset).cast::<HeapTupleHeaderData>(), own)

@@ -231,7 +231,7 @@ unsafe fn array_length(_root: *mut PlannerInfo, array: *mut pg_sys::Node) -> f64
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     let length = f64::from(unsafe { ffi::estimate_array_length(array) });
     // SAFETY: an expression.
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     let length = unsafe { ffi::estimate_array_length(_root, array) };
     length.max(1.0)
 }

@@ -20,7 +20,7 @@ use crate::values::column::{self, SUPPORT_FUNCTIONS};
 const OPTIONS_FUNCTION: u16 = 5;
 
 /// What we can do, and how it is called.
-const ROUTINE: IndexAmRoutine = IndexAmRoutine {
+static ROUTINE: IndexAmRoutine = IndexAmRoutine {
     type_: pg_sys::NodeTag::T_IndexAmRoutine,
     amstrategies: pg_sys::BTMaxStrategyNumber as u16,
     amsupport: SUPPORT_FUNCTIONS,
@@ -28,11 +28,11 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amcanorder: true,
     amcanorderbyop: false,
     // Only the hash method's own hash functions would do.
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     amcanhash: false,
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     amconsistentequality: true,
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     amconsistentordering: true,
     amcanbackward: true,
     amcanunique: true,
@@ -45,7 +45,7 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amclusterable: true,
     ampredlocks: true,
     amcanparallel: true,
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     amcanbuildparallel: true,
     amcaninclude: true,
     amusemaintenanceworkmem: false,
@@ -63,7 +63,7 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amvacuumcleanup: Some(vacuum::amvacuumcleanup),
     amcanreturn: Some(scan::amcanreturn),
     amcostestimate: Some(amcostestimate),
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     amgettreeheight: Some(amgettreeheight),
     amoptions: Some(options::amoptions),
     amproperty: None,
@@ -80,9 +80,9 @@ const ROUTINE: IndexAmRoutine = IndexAmRoutine {
     amestimateparallelscan: Some(scan::parallel::amestimateparallelscan),
     aminitparallelscan: Some(scan::parallel::aminitparallelscan),
     amparallelrescan: Some(scan::parallel::amparallelrescan),
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     amtranslatestrategy: Some(ffi::bttranslatestrategy),
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     amtranslatecmptype: Some(ffi::bttranslatecmptype),
 };
 
@@ -92,17 +92,20 @@ pub extern "C-unwind" fn pg_finfo_fpbtree_handler() -> &'static pg_sys::Pg_finfo
     &pg_sys::Pg_finfo_record { api_version: 1 }
 }
 
-/// The handler. PostgreSQL 18 calls it while it plans any query with an `=` and frees what it returns, so it makes a
-/// fresh copy, does nothing else, and cannot fail.
+/// The handler. PostgreSQL 18 calls it while it plans any query with an `=`, and those before 19 free what it returns,
+/// so it makes a fresh copy for them, does nothing else, and cannot fail.
 ///
 /// # Safety
 /// Called by the server.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fpbtree_handler(_call: FunctionCallInfo) -> Datum {
+    #[cfg(feature = "pg19")]
+    return Datum::from(&raw const ROUTINE);
     // SAFETY: new memory of the right size.
+    #[cfg(not(feature = "pg19"))]
     unsafe {
         let routine: *mut IndexAmRoutine = ffi::palloc(size_of::<IndexAmRoutine>()).cast();
-        routine.write(ROUTINE);
+        routine.copy_from_nonoverlapping(&raw const ROUTINE, 1);
         Datum::from(routine)
     }
 }
@@ -117,7 +120,7 @@ unsafe fn tree_height(rel: pg_sys::Relation) -> c_int {
 }
 
 /// Tells the planner how high the tree is.
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 #[pg_guard]
 unsafe extern "C-unwind" fn amgettreeheight(rel: pg_sys::Relation) -> c_int {
     // SAFETY: called by the server, with an open index of ours.

@@ -4,7 +4,7 @@ pub mod batch;
 pub mod build;
 pub mod constraints;
 pub mod cost;
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 pub mod explain;
 pub mod functions;
 pub mod handler;

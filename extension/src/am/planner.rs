@@ -14,7 +14,11 @@ use core::ffi::c_void;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::SysCacheIdentifier::{AMOPSTRATEGY, AMPROCNUM};
-use pgrx::pg_sys::{self, Datum, IndexOptInfo, Node, Oid, PlannerInfo, Query, RelOptInfo, get_relation_info_hook_type};
+use pgrx::pg_sys::{self, Datum, IndexOptInfo, Node, Oid, PlannerInfo, Query, RelOptInfo};
+#[cfg(feature = "pg19")]
+use pgrx::pg_sys::{build_simple_rel_hook as hook, build_simple_rel_hook_type as Hook};
+#[cfg(not(feature = "pg19"))]
+use pgrx::pg_sys::{get_relation_info_hook as hook, get_relation_info_hook_type as Hook};
 
 use crate::am::functions::hypothetical;
 use crate::am::handler;
@@ -22,15 +26,15 @@ use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list};
 
 /// The hook that was there before.
-static PREVIOUS: PerBackend<Cell<get_relation_info_hook_type>> = PerBackend::new(Cell::new(None));
+static PREVIOUS: PerBackend<Cell<Hook>> = PerBackend::new(Cell::new(None));
 
 /// Installs the hook. Called when the library is loaded, after all that may fail; opening the first index is early
 /// enough, because the planner calls the hook after that.
 pub fn register() {
     // SAFETY: at library load, where hooks are installed and callbacks registered.
     unsafe {
-        PREVIOUS.set(pg_sys::get_relation_info_hook);
-        pg_sys::get_relation_info_hook = Some(describe_indexes);
+        PREVIOUS.set(hook);
+        hook = Some(describe);
         for cache in [AMOPSTRATEGY, AMPROCNUM] {
             ffi::CacheRegisterSyscacheCallback(cache as _, Some(forget), Datum::null());
         }
@@ -38,13 +42,37 @@ pub fn register() {
 }
 
 /// Called by the planner when it has described a table and its indexes to itself.
+#[cfg(not(feature = "pg19"))]
 #[pg_guard]
-unsafe extern "C-unwind" fn describe_indexes(root: *mut PlannerInfo, table: Oid, inherits: bool, rel: *mut RelOptInfo) {
-    // SAFETY: called by the planner; its lists hold what their names say.
+unsafe extern "C-unwind" fn describe(root: *mut PlannerInfo, table: Oid, inherits: bool, rel: *mut RelOptInfo) {
+    // SAFETY: called by the planner.
     unsafe {
         if let Some(previous) = PREVIOUS.get() {
             previous(root, table, inherits, rel);
         }
+        describe_indexes(root, rel);
+    }
+}
+
+/// Called by the planner when it has described a relation to itself, which need not be a table: most often there is
+/// nothing to do then, which is soon found out.
+#[cfg(feature = "pg19")]
+#[pg_guard]
+unsafe extern "C-unwind" fn describe(root: *mut PlannerInfo, rel: *mut RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
+    // SAFETY: called by the planner.
+    unsafe {
+        if let Some(previous) = PREVIOUS.get() {
+            previous(root, rel, entry);
+        }
+        if (*rel).rtekind == pg_sys::RTEKind::RTE_RELATION {
+            describe_indexes(root, rel);
+        }
+    }
+}
+
+unsafe fn describe_indexes(root: *mut PlannerInfo, rel: *mut RelOptInfo) {
+    // SAFETY: the planner's own; its lists hold what their names say.
+    unsafe {
         hypothetical::show(root, rel);
         let mut compared = None;
         for index in list::members::<IndexOptInfo>((*rel).indexlist) {
@@ -73,7 +101,7 @@ unsafe fn show_originals(index: &mut IndexOptInfo, compared: &mut impl FnMut() -
             }
         }
     }
-    if all && cfg!(feature = "pg18") {
+    if all && cfg!(feature = "since_18") {
         index.relam = pg_sys::BTREE_AM_OID;
     }
 }

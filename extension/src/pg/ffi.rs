@@ -9,12 +9,29 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 
 use pgrx::pg_sys::{self, *};
 
+#[cfg(feature = "pg19")]
+mod since_19;
+
+#[cfg(feature = "pg19")]
+pub use since_19::{
+    BUFFER_LOCK_EXCLUSIVE, BUFFER_LOCK_SHARE, BUFFER_LOCK_UNLOCK, DefineIndex, LockBuffer, NodeInstrumentation,
+    scan_flags, set_hints, standard_planner, table_beginscan_parallel,
+};
+
 /// Which file a relation is stored in.
 #[cfg(feature = "pg15")]
 pub type FileLocator = pg_sys::RelFileNode;
 /// Which file a relation is stored in.
 #[cfg(not(feature = "pg15"))]
 pub type FileLocator = pg_sys::RelFileLocator;
+
+/// What EXPLAIN (ANALYZE) measures of a node.
+#[cfg(not(feature = "pg19"))]
+pub type NodeInstrumentation = pg_sys::Instrumentation;
+
+/// How a buffer is locked.
+#[cfg(not(feature = "pg19"))]
+pub use pg_sys::{BUFFER_LOCK_EXCLUSIVE, BUFFER_LOCK_SHARE, BUFFER_LOCK_UNLOCK};
 
 #[allow(missing_docs)]
 unsafe extern "C-unwind" {
@@ -47,11 +64,13 @@ unsafe extern "C-unwind" {
     ) -> BlockNumber;
     pub fn ReleaseBuffer(buffer: Buffer);
     pub fn UnlockReleaseBuffer(buffer: Buffer);
+    #[cfg(not(feature = "pg19"))]
     pub fn LockBuffer(buffer: Buffer, mode: c_int);
     pub fn LockBufferForCleanup(buffer: Buffer);
     pub fn ConditionalLockBuffer(buffer: Buffer) -> bool;
     pub fn ConditionalLockBufferForCleanup(buffer: Buffer) -> bool;
     pub fn MarkBufferDirty(buffer: Buffer);
+    #[cfg(not(feature = "pg19"))]
     pub fn MarkBufferDirtyHint(buffer: Buffer, standard: bool);
     pub fn BufferGetBlockNumber(buffer: Buffer) -> BlockNumber;
     pub fn BufferGetLSNAtomic(buffer: Buffer) -> XLogRecPtr;
@@ -90,6 +109,7 @@ unsafe extern "C-unwind" {
     pub fn ResolveRecoveryConflictWithSnapshot(horizon: pg_sys::TransactionId, is_catalog: bool, locator: FileLocator);
     pub fn ReadNextFullTransactionId() -> pg_sys::FullTransactionId;
     pub fn GlobalVisCheckRemovableFullXid(rel: Relation, time: pg_sys::FullTransactionId) -> bool;
+    #[cfg_attr(feature = "pg19", link_name = "XLogGetFakeLSN")]
     pub fn gistGetFakeLSN(rel: Relation) -> XLogRecPtr;
     pub static wal_consistency_checking: *const bool;
     pub fn log_newpage_buffer(buffer: Buffer, standard: bool) -> XLogRecPtr;
@@ -114,9 +134,9 @@ unsafe extern "C-unwind" {
 
     // Interrupts, delays, statistics, old snapshots.
     pub fn ProcessInterrupts();
-    #[cfg(not(feature = "pg18"))]
+    #[cfg(not(feature = "since_18"))]
     pub fn vacuum_delay_point();
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     pub fn vacuum_delay_point(is_analyze: bool);
     pub fn pgstat_assoc_relation(rel: Relation);
     #[cfg(any(feature = "pg15", feature = "pg16"))]
@@ -248,9 +268,9 @@ unsafe extern "C-unwind" {
     );
     pub fn btvalidate(class: Oid) -> bool;
     pub fn btadjustmembers(family: Oid, class: Oid, operators: *mut pg_sys::List, functions: *mut pg_sys::List);
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     pub fn bttranslatestrategy(strategy: pg_sys::StrategyNumber, family: Oid) -> pg_sys::CompareType::Type;
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     pub fn bttranslatecmptype(compare: pg_sys::CompareType::Type, family: Oid) -> pg_sys::StrategyNumber;
     pub fn estimate_num_groups(
         root: *mut PlannerInfo,
@@ -268,7 +288,7 @@ unsafe extern "C-unwind" {
     ) -> Selectivity;
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     pub fn estimate_array_length(array: *mut Node) -> c_int;
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     pub fn estimate_array_length(root: *mut PlannerInfo, array: *mut Node) -> f64;
     pub fn get_op_opfamily_strategy(operator: Oid, family: Oid) -> c_int;
     pub fn get_tablespace_page_costs(tablespace: Oid, random: *mut f64, sequential: *mut f64);
@@ -331,7 +351,7 @@ unsafe extern "C-unwind" {
     pub fn SetUserIdAndSecContext(user: Oid, context: c_int);
     pub fn NewGUCNestLevel() -> c_int;
     pub fn AtEOXact_GUC(commits: bool, level: c_int);
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     pub fn RestrictSearchPath();
     pub fn GetRecoveryPauseState() -> c_int;
     #[cfg(any(feature = "pg15", feature = "pg16"))]
@@ -355,6 +375,7 @@ unsafe extern "C-unwind" {
     pub fn SharedFileSetAttach(set: *mut SharedFileSet, segment: *mut dsm_segment);
     pub fn table_parallelscan_estimate(table: Relation, snapshot: Snapshot) -> usize;
     pub fn table_parallelscan_initialize(table: Relation, scan: ParallelTableScanDesc, snapshot: Snapshot);
+    #[cfg(not(feature = "pg19"))]
     pub fn table_beginscan_parallel(table: Relation, scan: ParallelTableScanDesc) -> pg_sys::TableScanDesc;
     pub fn InstrStartParallelQuery();
     pub fn InstrEndParallelQuery(buffers: *mut BufferUsage, wal: *mut WalUsage);
@@ -366,7 +387,7 @@ unsafe extern "C-unwind" {
     pub fn toast_raw_datum_size(value: Datum) -> usize;
     pub fn get_typstorage(ty: Oid) -> core::ffi::c_char;
     pub fn pg_detoast_datum_packed(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
-    #[cfg(not(feature = "pg18"))]
+    #[cfg(not(feature = "since_18"))]
     pub fn lc_collate_is_c(collation: Oid) -> bool;
     #[cfg(not(feature = "pg15"))]
     pub fn pg_newlocale_from_collation(collation: Oid) -> *const Locale;
@@ -457,9 +478,9 @@ unsafe extern "C-unwind" {
     pub fn ExecScanReScan(node: *mut pg_sys::ScanState);
     pub fn ExecStoreVirtualTuple(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::TupleTableSlot;
     pub fn UpdateChangedParamSet(node: *mut pg_sys::PlanState, changed: *mut pg_sys::Bitmapset);
-    pub fn InstrStartNode(instrument: *mut pg_sys::Instrumentation);
-    pub fn InstrStopNode(instrument: *mut pg_sys::Instrumentation, rows: f64);
-    #[cfg(not(feature = "pg18"))]
+    pub fn InstrStartNode(instrument: *mut NodeInstrumentation);
+    pub fn InstrStopNode(instrument: *mut NodeInstrumentation, rows: f64);
+    #[cfg(not(feature = "since_18"))]
     pub fn index_beginscan(
         heap: Relation,
         index: Relation,
@@ -467,7 +488,7 @@ unsafe extern "C-unwind" {
         keys: c_int,
         order_bys: c_int,
     ) -> pg_sys::IndexScanDesc;
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     pub fn index_beginscan(
         heap: Relation,
         index: Relation,
@@ -475,6 +496,7 @@ unsafe extern "C-unwind" {
         instrument: *mut pg_sys::IndexScanInstrumentation,
         keys: c_int,
         order_bys: c_int,
+        #[cfg(feature = "pg19")] flags: u32,
     ) -> pg_sys::IndexScanDesc;
     pub fn index_rescan(
         scan: pg_sys::IndexScanDesc,
@@ -550,6 +572,8 @@ unsafe extern "C-unwind" {
         is_reset: bool,
     ) -> Datum;
     pub fn CreateTemplateTupleDesc(columns: c_int) -> pg_sys::TupleDesc;
+    #[cfg(feature = "pg19")]
+    pub fn TupleDescFinalize(descriptor: pg_sys::TupleDesc);
     pub fn TupleDescCopyEntry(to: pg_sys::TupleDesc, column: i16, from: pg_sys::TupleDesc, number: i16);
     pub fn TupleDescInitEntry(
         descriptor: pg_sys::TupleDesc,
@@ -579,9 +603,9 @@ unsafe extern "C-unwind" {
         input_collation: Oid,
     ) -> *mut pg_sys::Expr;
     pub fn make_ands_explicit(conditions: *mut List) -> *mut pg_sys::Expr;
-    #[cfg(not(feature = "pg18"))]
+    #[cfg(not(feature = "since_18"))]
     pub fn get_ordering_op_properties(operator: Oid, family: *mut Oid, input: *mut Oid, strategy: *mut i16) -> bool;
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     pub fn get_ordering_op_properties(
         operator: Oid,
         family: *mut Oid,
@@ -597,6 +621,7 @@ unsafe extern "C-unwind" {
         inherits: bool,
         in_from: bool,
     ) -> *mut pg_sys::ParseNamespaceItem;
+    #[cfg(not(feature = "pg19"))]
     pub fn standard_planner(
         query: *mut Query,
         text: *const c_char,
@@ -616,7 +641,7 @@ unsafe extern "C-unwind" {
 }
 
 // What only the constraints of 18 need.
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 #[allow(missing_docs)]
 unsafe extern "C-unwind" {
     pub fn ProcessUtility(
@@ -662,6 +687,7 @@ unsafe extern "C-unwind" {
         columns: *const pg_sys::AttrMap,
         constraint: *mut Oid,
     ) -> *mut pg_sys::IndexStmt;
+    #[cfg(not(feature = "pg19"))]
     pub fn DefineIndex(
         table: Oid,
         statement: *mut pg_sys::IndexStmt,
@@ -679,6 +705,18 @@ unsafe extern "C-unwind" {
     pub fn performDeletion(object: *const pg_sys::ObjectAddress, behavior: pg_sys::DropBehavior::Type, flags: c_int);
     pub fn CacheInvalidateRelcacheByRelid(relation: Oid);
     pub fn CommandCounterIncrement();
+}
+
+/// Has hints set in a page, which may be done under any lock.
+///
+/// # Safety
+/// A pinned and locked buffer.
+#[cfg(not(feature = "pg19"))]
+#[inline]
+pub unsafe fn set_hints(buffer: Buffer, set: impl FnOnce()) {
+    set();
+    // SAFETY: the caller's.
+    unsafe { MarkBufferDirtyHint(buffer, true) };
 }
 
 /// A function of SQL.
@@ -785,9 +823,9 @@ pub unsafe fn resolve_conflict(horizon: u32, is_catalog: bool, locator: FileLoca
 pub unsafe fn delay_vacuum() {
     // SAFETY: the server's function, with its signature of this version.
     unsafe {
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(not(feature = "since_18"))]
         vacuum_delay_point();
-        #[cfg(feature = "pg18")]
+        #[cfg(feature = "since_18")]
         vacuum_delay_point(false);
     }
 }
@@ -798,8 +836,9 @@ pub type Walker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
 #[cfg(not(feature = "pg15"))]
 #[repr(C)]
 pub struct Locale {
+    #[cfg(not(feature = "pg19"))]
     provider: core::ffi::c_char,
     deterministic: bool,
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     pub collate_is_c: bool,
 }

@@ -43,7 +43,7 @@ static STAT_INDEXES: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_STAT_INDEX
 static PREFETCH_DISTANCE: GucSetting<i32> = GucSetting::<i32>::new(OF_TABLESPACE);
 static CUSTOM_SCANS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static INSERT_BATCH: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_INSERT_BATCH);
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 static CONSTRAINTS: GucSetting<bool> = GucSetting::<bool>::new(false);
 static UNIQUE_INDEX: GucSetting<OnUniqueIndex> = GucSetting::<OnUniqueIndex>::new(OnUniqueIndex::Notice);
 
@@ -227,7 +227,7 @@ const SETTINGS: &[fn()] = &[
             GucFlags::default(),
         );
     },
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     || {
         GucRegistry::define_bool_guc(
             c"fpbtree.constraints",
@@ -336,7 +336,7 @@ pub fn custom_scans() -> bool {
 }
 
 /// Whether constraints of which nothing is said have indexes of ours.
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 pub fn constraints() -> bool {
     CONSTRAINTS.get()
 }

@@ -1,6 +1,7 @@
 //! Relations and their pages: the macros of the server's headers.
 
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use fpbtree_engine::simd;
 use pgrx::pg_sys::{
@@ -39,14 +40,20 @@ pub unsafe fn may_truncate(rel: Relation) -> bool {
     }
 }
 
-#[cfg(not(feature = "pg18"))]
+#[cfg(not(feature = "since_18"))]
 fn truncation_is_wanted(options: Option<&pg_sys::StdRdOptions>) -> bool {
     options.is_none_or(|options| options.vacuum_truncate)
 }
 
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 fn truncation_is_wanted(options: Option<&pg_sys::StdRdOptions>) -> bool {
+    #[cfg(feature = "pg18")]
     let given = options.filter(|options| options.vacuum_truncate_set).map(|options| options.vacuum_truncate);
+    #[cfg(feature = "pg19")]
+    let given = options
+        .map(|options| options.vacuum_truncate)
+        .filter(|&given| given != pg_sys::pg_ternary::PG_TERNARY_UNSET)
+        .map(|given| given == pg_sys::pg_ternary::PG_TERNARY_TRUE);
     // SAFETY: the server's own setting.
     given.unwrap_or(unsafe { pg_sys::vacuum_truncate })
 }
@@ -125,8 +132,8 @@ pub fn prefetch_page(buffer: Buffer, bytes: impl IntoIterator<Item = usize>) {
 /// `page` is an exclusively locked page.
 #[inline]
 pub unsafe fn set_lsn(page: *mut u8, lsn: XLogRecPtr) {
-    // SAFETY: every page starts with its LSN, high half first.
-    unsafe { page.cast::<[u32; 2]>().write([(lsn >> 32) as u32, lsn as u32]) };
+    // SAFETY: every page starts with its LSN, high half first. At once, because 19 reads it so under no lock.
+    unsafe { AtomicU64::from_ptr(page.cast()).store(lsn.rotate_left(32), Ordering::Relaxed) };
 }
 
 /// Where a relation is stored.
@@ -459,7 +466,7 @@ pub unsafe fn add_init_page(index: Relation, bytes: &[u8; pg_sys::BLCKSZ as usiz
             pg_sys::ReadBufferMode::RBM_NORMAL,
             core::ptr::null_mut(),
         );
-        ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as c_int);
+        ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_EXCLUSIVE as c_int);
         start_critical_section();
         page(buffer).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         ffi::MarkBufferDirty(buffer);

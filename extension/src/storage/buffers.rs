@@ -290,8 +290,8 @@ impl Frames for PgStore {
         // SAFETY: the page is pinned and not locked; for a cleanup lock, once.
         unsafe {
             match mode {
-                Mode::Share => ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int),
-                Mode::Exclusive => ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as c_int),
+                Mode::Share => ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_SHARE as c_int),
+                Mode::Exclusive => ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_EXCLUSIVE as c_int),
                 Mode::Cleanup => ffi::LockBufferForCleanup(buffer),
             }
         }
@@ -310,7 +310,7 @@ impl Frames for PgStore {
 
     unsafe fn unlock(&self, buffer: Buffer) {
         // SAFETY: the page is pinned and locked.
-        unsafe { ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as c_int) };
+        unsafe { ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_UNLOCK as c_int) };
         self.note_unlocked(buffer);
     }
 
@@ -330,13 +330,15 @@ impl Frames for PgStore {
         if relation::generic_records_are_compared() && self.log_kind() == LogKind::Generic {
             return;
         }
-        for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
-            // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
-            let byte = unsafe { AtomicU8::from_ptr(relation::page(buffer).add(offset as usize)) };
-            byte.fetch_or(mask, Ordering::Relaxed);
-        }
+        let set = || {
+            for &offset in offsets.iter().filter(|&&offset| (offset as usize) < PAGE_SIZE) {
+                // SAFETY: a byte of a pinned page. Others may read or set it meanwhile, under their own share lock.
+                let byte = unsafe { AtomicU8::from_ptr(relation::page(buffer).add(offset as usize)) };
+                byte.fetch_or(mask, Ordering::Relaxed);
+            }
+        };
         // SAFETY: the page is pinned and at least share-locked.
-        unsafe { ffi::MarkBufferDirtyHint(buffer, true) };
+        unsafe { ffi::set_hints(buffer, set) };
     }
 
     #[inline(always)]

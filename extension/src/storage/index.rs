@@ -164,7 +164,7 @@ unsafe fn read(rel: Relation) -> Cached {
             fail(rel, "points beyond the end of the index");
         }
         let buffer = ffi::ReadBuffer(rel, META);
-        ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int);
+        ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_SHARE as c_int);
         let meta = Meta::read(&*relation::page(buffer).cast()).unwrap_or_else(|error| errors::raise_engine(rel, error));
         ffi::UnlockReleaseBuffer(buffer);
         let columns = IndexColumns::of(rel, Some(&meta.shape));

@@ -29,9 +29,9 @@ pub unsafe fn is_byte_order(collation: Oid) -> bool {
 unsafe fn is_c(collation: Oid) -> bool {
     // SAFETY: the server's functions, with their signatures of this version.
     unsafe {
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(not(feature = "since_18"))]
         return ffi::lc_collate_is_c(collation);
-        #[cfg(feature = "pg18")]
+        #[cfg(feature = "since_18")]
         return (*ffi::pg_newlocale_from_collation(collation)).collate_is_c;
     }
 }

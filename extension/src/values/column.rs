@@ -298,10 +298,10 @@ pub fn value(ty: ColumnType, image: u128, room: &mut ImageBuffer) -> Datum {
 pub unsafe fn attribute(descriptor: pg_sys::TupleDesc, column: usize) -> *const pg_sys::FormData_pg_attribute {
     // SAFETY: the descriptor has the column.
     unsafe {
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(not(feature = "since_18"))]
         return (*descriptor).attrs.as_ptr().add(column);
         // They are behind the compact ones.
-        #[cfg(feature = "pg18")]
+        #[cfg(feature = "since_18")]
         return (*descriptor)
             .compact_attrs
             .as_ptr()

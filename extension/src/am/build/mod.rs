@@ -70,7 +70,7 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
 
 /// Says what a unique index that is not btree's does to `INSERT … ON CONFLICT` before 18, or refuses it for that.
 unsafe fn announce_unique(heap: Relation, rel: Relation) {
-    if cfg!(feature = "pg18") {
+    if cfg!(feature = "since_18") {
         return;
     }
     let (level, sqlstate, will) = match options::on_unique_index() {

@@ -48,7 +48,7 @@ impl Pages for Buffered {
         unsafe {
             while self.blocks <= block {
                 let buffer = ffi::ReadBuffer(self.rel, relation::P_NEW);
-                ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+                ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_EXCLUSIVE as i32);
                 if self.blocks == block {
                     fill(buffer, page);
                 } else {
@@ -126,7 +126,7 @@ pub(super) unsafe fn put_page(rel: Relation, block: Block, page: &PageBytes) {
     // SAFETY: `rel` is open, and nobody else uses the page.
     unsafe {
         let buffer = ffi::ReadBuffer(rel, block);
-        ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+        ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_EXCLUSIVE as i32);
         fill(buffer, page);
     }
 }

@@ -389,7 +389,7 @@ unsafe fn set_left(rel: Relation, block: Block, left: Block) {
     // SAFETY: `rel` is open, the page was written as a leaf, and nobody else uses it.
     unsafe {
         let buffer = ffi::ReadBuffer(rel, block);
-        ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+        ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_EXCLUSIVE as i32);
         let mut ranges = Ranges::new();
         let page = PageMut::open(&mut *relation::page(buffer).cast(), &mut ranges);
         page.expect("a leaf that was written").set_left(left);

@@ -220,7 +220,7 @@ unsafe fn wanted_workers(heap: Relation, rel: Relation, _info: *mut IndexInfo) -
 }
 
 /// How many workers to ask for.
-#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
 unsafe fn wanted_workers(_heap: Relation, _rel: Relation, info: *mut IndexInfo) -> c_int {
     // SAFETY: the server's description of the index that is being built.
     unsafe { (*info).ii_ParallelWorkers }

@@ -6,15 +6,15 @@
 //!
 //! Only since 18 do foreign keys, `ON CONFLICT` and the other users of constraints take an index that is not btree's.
 
-#[cfg(not(feature = "pg18"))]
+#[cfg(not(feature = "since_18"))]
 mod before_18;
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 pub mod since_18;
 
 use core::cell::Cell;
 use core::ffi::{CStr, c_char};
 
-#[cfg(not(feature = "pg18"))]
+#[cfg(not(feature = "since_18"))]
 use before_18 as release;
 use pgrx::PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
 use pgrx::pg_guard;
@@ -22,7 +22,7 @@ use pgrx::pg_sys::{
     self, AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, CreateStmt, DefElem, Node,
     NodeTag, PlannedStmt, ProcessUtility_hook_type,
 };
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 use since_18 as release;
 
 use crate::pg::errors::Shown;

@@ -132,7 +132,7 @@ impl Reader {
             }
             let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
             let buffer = ffi::ReadBufferExtended(self.rel, MAIN_FORKNUM, block, mode, self.strategy);
-            ffi::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as c_int);
+            ffi::LockBuffer(buffer, ffi::BUFFER_LOCK_SHARE as c_int);
             self.page.cast::<u8>().copy_from_nonoverlapping(relation::page(buffer), size_of::<PageBytes>());
             ffi::UnlockReleaseBuffer(buffer);
         }

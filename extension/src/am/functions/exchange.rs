@@ -20,7 +20,7 @@ pub unsafe extern "C-unwind" fn fpbtree_exchange_wrapper(call: FunctionCallInfo)
 }
 
 /// Locks table and indexes as REINDEX would, and lets the one take the other's place.
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 unsafe fn exchange(call: FunctionCallInfo) {
     use pgrx::pg_sys::{self, LOCKMODE, Oid};
 
@@ -53,7 +53,7 @@ unsafe fn exchange(call: FunctionCallInfo) {
 }
 
 /// Raises: before 18 no constraint has an index of ours, and other indexes exchange names.
-#[cfg(not(feature = "pg18"))]
+#[cfg(not(feature = "since_18"))]
 unsafe fn exchange(_call: FunctionCallInfo) {
     crate::pg::errors::raise(
         pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,

@@ -262,7 +262,7 @@ impl Caller {
             let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as c_int;
             ffi::SetUserIdAndSecContext((*(*table).rd_rel).relowner, restricted);
             let settings = ffi::NewGUCNestLevel();
-            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            #[cfg(not(any(feature = "pg15", feature = "pg16")))]
             ffi::RestrictSearchPath();
             Caller { user, context, settings }
         }

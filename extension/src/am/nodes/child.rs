@@ -124,12 +124,18 @@ impl Child {
             );
             let (heap, snapshot) = either!(self, node => (node.ss.ss_currentRelation, (*node.ss.ps.state).es_snapshot),
                                       (node.ss.ss_currentRelation, (*node.ss.ps.state).es_snapshot));
-            #[cfg(not(feature = "pg18"))]
+            #[cfg(not(feature = "since_18"))]
             let scan = ffi::index_beginscan(heap, self.index(), snapshot, key_count, order_by_count);
             #[cfg(feature = "pg18")]
             let scan = {
                 let counts = either!(self, node => &raw mut node.iss_Instrument, &raw mut node.ioss_Instrument);
                 ffi::index_beginscan(heap, self.index(), snapshot, counts, key_count, order_by_count)
+            };
+            #[cfg(feature = "pg19")]
+            let scan = {
+                let counts = either!(self, node => node.iss_Instrument, node.ioss_Instrument);
+                let flags = ffi::scan_flags(self.node().cast());
+                ffi::index_beginscan(heap, self.index(), snapshot, counts, key_count, order_by_count, flags)
             };
             match self {
                 Child::Plain(node) => (*node).iss_ScanDesc = scan,

@@ -143,7 +143,7 @@ impl Grouping {
             let new = &mut (*path).path;
             (new.parent, new.pathtarget, new.pathkeys) = (self.output, self.target, pathkeys);
             new.parallel_safe = (*self.output).consider_parallel && child.parallel_safe;
-            #[cfg(feature = "pg18")]
+            #[cfg(feature = "since_18")]
             {
                 new.disabled_nodes = child.disabled_nodes;
             }

@@ -79,7 +79,7 @@ unsafe fn counted(
         let new = &mut (*path).path;
         (new.parent, new.pathtarget, new.pathkeys) = (output, below.pathtarget, below.pathkeys);
         new.parallel_safe = below.parallel_safe;
-        #[cfg(feature = "pg18")]
+        #[cfg(feature = "since_18")]
         {
             new.disabled_nodes = below.disabled_nodes;
         }

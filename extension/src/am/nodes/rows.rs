@@ -123,7 +123,7 @@ unsafe fn path_above(scan: *mut IndexPath) -> *mut CustomPath {
         let new = &mut (*path).path;
         (new.parent, new.pathtarget, new.pathkeys) = (child.parent, child.pathtarget, child.pathkeys);
         (new.parallel_safe, new.parallel_workers) = (child.parallel_safe, child.parallel_workers);
-        #[cfg(feature = "pg18")]
+        #[cfg(feature = "since_18")]
         {
             new.disabled_nodes = child.disabled_nodes;
         }

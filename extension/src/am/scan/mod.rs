@@ -12,7 +12,7 @@ use self::state::ScanState;
 use crate::pg::loan::Loan;
 use crate::pg::{ffi, memory};
 use crate::storage::index::Index;
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 use crate::storage::prefetch;
 use crate::values::column;
 use crate::values::keys::with_keys;
@@ -141,7 +141,7 @@ pub unsafe extern "C-unwind" fn amgetbitmap(scan: IndexScanDesc, bitmap: *mut TI
 ///
 /// # Safety
 /// A scan of ours. May raise.
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 pub unsafe fn counts(scan: IndexScanDesc) -> prefetch::PrefetchCounts {
     // SAFETY: the scan is ours.
     unsafe { with_state!(scan, state => state.counts()) }

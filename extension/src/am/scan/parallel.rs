@@ -2,7 +2,7 @@
 //! next page with matches. Whoever has read one hands the place on before it returns the matches.
 
 use core::cell::UnsafeCell;
-#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
 use core::ffi::c_int;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -73,9 +73,9 @@ impl SharedScan {
         // SAFETY: the server's memory, which `aminitparallelscan` wrote.
         unsafe {
             let parallel = scan.parallel_scan.as_ref()?;
-            #[cfg(not(feature = "pg18"))]
+            #[cfg(not(feature = "since_18"))]
             let offset = parallel.ps_offset;
-            #[cfg(feature = "pg18")]
+            #[cfg(feature = "since_18")]
             let offset = parallel.ps_offset_am;
             Some(&*SharedScan::within(scan.parallel_scan.byte_add(offset).cast()))
         }
@@ -152,7 +152,7 @@ pub unsafe extern "C-unwind" fn amestimateparallelscan(_keys: c_int, _order_bys:
 }
 
 /// The `amestimateparallelscan` callback.
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 pub unsafe extern "C-unwind" fn amestimateparallelscan(
     _rel: pg_sys::Relation,
     _keys: c_int,

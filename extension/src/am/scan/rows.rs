@@ -10,7 +10,7 @@ use super::conditions::Searched;
 use super::state::ScanState;
 use crate::pg::relation;
 use crate::storage::prefetch;
-#[cfg(feature = "pg18")]
+#[cfg(feature = "since_18")]
 use crate::storage::prefetch::PrefetchCounts;
 use crate::storage::tree::tree;
 
@@ -41,7 +41,7 @@ impl<K: Searched> ScanState<K> {
     }
 
     /// What was asked for ahead so far.
-    #[cfg(feature = "pg18")]
+    #[cfg(feature = "since_18")]
     pub(super) unsafe fn counts(&mut self) -> PrefetchCounts {
         // SAFETY: what the scan looks ahead with lives as long as the state, and nobody else holds it.
         unsafe {

@@ -255,7 +255,7 @@ unsafe fn count_scan(scan: &mut IndexScanDescData) {
     // SAFETY: an open index.
     unsafe {
         relation::count_index_scan(scan.indexRelation);
-        #[cfg(feature = "pg18")]
+        #[cfg(feature = "since_18")]
         if let Some(instrument) = scan.instrument.as_mut() {
             instrument.nsearches += 1;
         }

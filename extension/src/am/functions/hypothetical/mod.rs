@@ -122,7 +122,7 @@ unsafe fn why_not(sketch: &Sketch, expected: &Expected) -> Option<Text> {
         let longest = expected.longest;
         return Some(Text::new(format_args!("key too long: one has {longest} bytes, and 1800 are the most")));
     }
-    (is_unique && !cfg!(feature = "pg18")).then(|| {
+    (is_unique && !cfg!(feature = "since_18")).then(|| {
         Text::new(format_args!(
             "ON CONFLICT: before PostgreSQL 18, INSERT ... ON CONFLICT fails on a table with a unique fpbtree index"
         ))

@@ -199,6 +199,8 @@ impl Sketch {
                     ffi::TupleDescInitEntry(descriptor, at, NAMELESS.as_ptr(), stored, typmod, 0);
                 }
             }
+            #[cfg(feature = "pg19")]
+            ffi::TupleDescFinalize(descriptor);
             descriptor
         }
     }

@@ -284,7 +284,7 @@ impl Grouping {
             new.parallel_safe = rel.consider_parallel && child.parallel_safe;
             new.parallel_workers = child.parallel_workers;
             new.rows = (*other).rows;
-            #[cfg(feature = "pg18")]
+            #[cfg(feature = "since_18")]
             {
                 new.disabled_nodes = child.disabled_nodes;
             }
