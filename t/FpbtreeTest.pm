@@ -7,7 +7,7 @@ use Exporter 'import';
 use IPC::Run ();
 use Test::More;
 
-our @EXPORT = qw(start_load kill_all catch_up is_sound answers_alike told_meanwhile server_is_clean);
+our @EXPORT = qw(trust_output_plugin start_load kill_all catch_up is_sound answers_alike told_meanwhile server_is_clean);
 
 # The planner is left this one way to scan.
 my %way = (
@@ -17,6 +17,16 @@ my %way = (
 	'bitmap' => 'SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off;');
 
 my $scripts_written = 0;
+
+# Newer minor releases take only the output plugins that are named.
+sub trust_output_plugin
+{
+	my ($node, $plugin) = @_;
+	return if $node->safe_psql('postgres', q{SELECT count(*) FROM pg_settings WHERE name = 'output_plugin_libraries'}) eq '0';
+	$node->append_conf('postgresql.conf', "output_plugin_libraries = 'pgoutput, $plugin'");
+	$node->reload;
+	return;
+}
 
 # Starts pgbench on scripts, given as text => weight; "rate" bounds its transactions a second. Returns what finish_run of
 # IPC::Run wants.
