@@ -34,8 +34,17 @@ CREATE VIEW adopted.difference AS
   SELECT 'fpbtree only', * FROM (SELECT kind, schema, name, lefttype, righttype, number, object FROM adopted.member WHERE method = 'fpbtree'
     EXCEPT ALL SELECT kind, schema, name, lefttype, righttype, number, object FROM adopted.member WHERE method = 'btree') d;
 SELECT which, schema, name, kind, count(*) FROM adopted.difference GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4;
--- What it does not take.
+-- Without it a value is taken for one of a type that it looks like, whose operators are others.
 \set VERBOSITY default
+CREATE TABLE adopted.alike (k "Con ""trib".citext, d varchar);
+CREATE DOMAIN adopted.called AS "Con ""trib".citext;
+ALTER TABLE adopted.alike ADD c adopted.called;
+CREATE INDEX alike_k ON adopted.alike USING fpbtree (k, d, c);
+CREATE INDEX ON adopted.alike USING fpbtree (d, (k::text)) INCLUDE (k);
+REINDEX INDEX adopted.alike_k;
+DROP TABLE adopted.alike;
+DROP DOMAIN adopted.called;
+-- What it does not take.
 SELECT fpbtree_adopt('nonesuch_ops');
 SELECT fpbtree_adopt('citext_ops', 'adopted.nonesuch_ops');
 SELECT fpbtree_adopt('Citext_Ops', 'public.citext_ops');

@@ -1,12 +1,14 @@
 //! CREATE INDEX and REINDEX: entries collected by the heap scan, in parallel workers where the server grants them,
 //! sorted, loaded bottom up.
 
+use core::ffi::CStr;
+
 use fpbtree_engine::format::{Block, META, PageBytes, ROOT};
 use fpbtree_engine::page::Entry;
 use fpbtree_engine::sort::Sorter;
 use fpbtree_engine::tree::load::Pages;
 use pgrx::PgSqlErrorCode::{ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INTERNAL_ERROR, ERRCODE_SUCCESSFUL_COMPLETION};
-use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Relation};
+use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexBuildResult, IndexInfo, Oid, Relation};
 use pgrx::{PgLogLevel, pg_guard};
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
@@ -20,11 +22,12 @@ use self::progress::{PHASE_SCAN, REPORTED, report_loaded, report_phase, report_s
 use self::team::Team;
 use crate::am::sort::{Files, Sortable};
 use crate::am::unique::{Watch, refuse_build};
-use crate::pg::errors::Name;
+use crate::pg::errors::{Name, Shown};
 use crate::pg::options::OnUniqueIndex;
 use crate::pg::{errors, ffi, memory, options, relation};
 use crate::storage::index::Index;
 use crate::storage::totals;
+use crate::values::column;
 use crate::values::keys::{Keyed, with_keys};
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
@@ -56,8 +59,11 @@ pub unsafe extern "C-unwind" fn ambuild(heap: Relation, rel: Relation, info: *mu
         }
         totals::make_room();
         let index = new_index(rel);
-        if (*info).ii_Unique && !ffi::ReindexIsProcessingIndex((*rel).rd_id) {
-            announce_unique(heap, rel);
+        if !ffi::ReindexIsProcessingIndex((*rel).rd_id) {
+            if (*info).ii_Unique {
+                announce_unique(heap, rel);
+            }
+            announce_other_classes(rel);
         }
         let target = BuildTarget { heap, rel, info };
         let scanned = with_keys!(index.kind, K => build::<K>(target, index));
@@ -91,6 +97,34 @@ unsafe fn announce_unique(heap: Relation, rel: Relation) {
         )),
         Some(format_args!("Use a btree index, or an exclusion constraint with \"=\", where ON CONFLICT is needed.")),
     );
+}
+
+/// Tells of columns whose type has a default operator class of its own with btree, while the one here is of another type,
+/// which it can be taken for: it serves that one's operators. So it is of `citext` before `fpbtree_adopt()`.
+unsafe fn announce_other_classes(rel: Relation) {
+    // SAFETY: an open index, whose arrays have an element for each key column; catalog lookups.
+    unsafe {
+        for number in 0..(*(*rel).rd_index).indnkeyatts as usize {
+            let ty = ffi::getBaseType((*column::attribute((*rel).rd_att, number)).atttypid);
+            let (default, taken) = (ffi::GetDefaultOpClass(ty, pg_sys::BTREE_AM_OID), *(*rel).rd_opcintype.add(number));
+            if taken == ty || default == Oid::INVALID || ffi::get_opclass_input_type(default) != ty {
+                continue;
+            }
+            let [name, other] = [ty, taken].map(|ty| CStr::from_ptr(ffi::format_type_be(ty)));
+            errors::report(
+                PgLogLevel::NOTICE,
+                ERRCODE_SUCCESSFUL_COMPLETION,
+                format_args!(
+                    "index \"{}\" orders values of type {} as {}, and serves only its operators",
+                    Name(rel),
+                    Shown(name),
+                    Shown(other)
+                ),
+                None,
+                Some(format_args!("fpbtree_adopt() copies btree's operator classes for {}.", Shown(name))),
+            );
+        }
+    }
 }
 
 /// The `ambuildempty` callback: the init fork of an unlogged index.
