@@ -294,7 +294,7 @@ impl BytesOrder<'_> {
     /// How the values may be ordered whose [brief hints](Self::brief_hint) are the same.
     fn guess(&self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
         match (self.first_value(a), self.first_value(b)) {
-            (Some((column, a)), Some((_, b))) => self.columns.guess(column, a, b, skip),
+            (Some((column, a)), Some((_, b))) if a != b => self.columns.guess(column, a, b, skip),
             _ => Ordering::Equal,
         }
     }
