@@ -39,9 +39,11 @@ SELECT which, schema, name, kind, count(*) FROM adopted.difference GROUP BY 1, 2
 CREATE TABLE adopted.alike (k "Con ""trib".citext, d varchar);
 CREATE DOMAIN adopted.called AS "Con ""trib".citext;
 ALTER TABLE adopted.alike ADD c adopted.called;
+SET client_min_messages = notice;
 CREATE INDEX alike_k ON adopted.alike USING fpbtree (k, d, c);
 CREATE INDEX ON adopted.alike USING fpbtree (d, (k::text)) INCLUDE (k);
 REINDEX INDEX adopted.alike_k;
+SET client_min_messages = warning;
 DROP TABLE adopted.alike;
 DROP DOMAIN adopted.called;
 -- What it does not take.
