@@ -34,9 +34,10 @@ sub installation
 		copy($program, $copy) or die "$copy: $!";
 		chmod 0755, $copy;
 	}
+	# First, so that they are taken even if an older installation has left such a script.
+	symlink $_, "$top$share/extension/" . basename($_) for @scripts;
 	symlink $_, "$top$_" for grep { $is_kept || !/fpbtree/ } glob("$library/*"), glob("$share/extension/*");
 	symlink $_, "$top$_" for grep { basename($_) ne 'extension' } glob "$share/*";
-	symlink $_, "$top$share/extension/" . basename($_) for @scripts;
 	return dirname("$top$bin");
 }
 
