@@ -2,8 +2,8 @@
 //! runs that do not fit go to files.
 //!
 //! Where only a function knows an opaque column's order, records are sorted by its hints, and then each is compared with
-//! the next by the function: n calls instead of n log n. If one pair is not in order, all are sorted by the function,
-//! and hints are not asked for any more.
+//! the next by the function: n calls instead of n log n. A few that are not in order are put where they belong; if many are
+//! not, all are sorted by the function, and hints are not asked for any more.
 
 use core::cmp::Ordering;
 
