@@ -50,9 +50,11 @@ class GraphFigure:
     note: str
     cold: bool
     quick: bool
+    unit: str
+    log: bool
 
     def result(self, bench):
-        return Graph(self.name, self.what, self.x, self.measure(bench), self.note)
+        return Graph(self.name, self.what, self.x, self.measure(bench), self.note, self.unit, self.log)
 
 
 def figure(name, what, target=None, unit="ms", weight=1.0, note="", until=None, against="btree", cold=False, quick=True):
@@ -63,10 +65,10 @@ def figure(name, what, target=None, unit="ms", weight=1.0, note="", until=None, 
     return register
 
 
-def graph(name, what, x, weight=1.0, note="", cold=True, quick=True):
-    """Registers a function from a Bench to {series: {x: samples}}."""
+def graph(name, what, x, weight=1.0, note="", cold=True, quick=True, unit="ms", log=True):
+    """Registers a function from a Bench to {series: {x: samples}}, which is drawn with logarithmic axes or linear ones."""
     def register(measure):
-        FIGURES[name] = GraphFigure(name, what, measure, x, weight, note, cold, quick)
+        FIGURES[name] = GraphFigure(name, what, measure, x, weight, note, cold, quick, unit, log)
         return measure
     return register
 

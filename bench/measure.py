@@ -149,16 +149,18 @@ class Result:
 
 @dataclass
 class Graph:
-    """Milliseconds over some quantity x: for each series, samples by x."""
+    """Something over some quantity x, with logarithmic axes or linear ones: for each series, samples by x."""
 
     name: str
     what: str
     x: str
     series: dict
     note: str = ""
+    unit: str = "ms"
+    log: bool = True
 
     def as_dict(self):
-        return {"graph": self.name, "what": self.what, "x": self.x, "unit": "ms", "note": self.note,
+        return {"graph": self.name, "what": self.what, "x": self.x, "unit": self.unit, "log": self.log, "note": self.note,
                 "series": {label: [{"x": x} | summary(samples) for x, samples in points.items()]
                            for label, points in self.series.items()}}
 

@@ -25,6 +25,7 @@ KINDS = {
     "From a cold server, and from slow storage": "^(cold|slow)_",
     "What prefetching costs where there is nothing to fetch": "^warm_",
     "Building": "^build",
+    "Statements that insert many rows, or a few, into large tables": r"^(bulk_|page_images|insert_\d)",
     "Sizes": "^size_",
     "Lookups, scans and changes": "",
 }

@@ -38,8 +38,8 @@ def failed(report):
 
 def chart_of(graph):
     """A graph's medians, as a chart."""
-    return {"kind": "chart", "title": graph["what"], "x": {"label": graph["x"], "log": True},
-            "y": {"label": graph["unit"], "log": True},
+    return {"kind": "chart", "title": graph["what"], "x": {"label": graph["x"], "log": graph["log"]},
+            "y": {"label": graph["unit"], "log": graph["log"]},
             "series": [{"name": label, "points": [[point["x"], point["median"]] for point in points]}
                        for label, points in graph["series"].items()]}
 

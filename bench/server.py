@@ -90,6 +90,11 @@ class Server:
             raise Failure(f"{name} failed:\n{done.stdout}{done.stderr}{self._log_tail()}")
         return done.stdout
 
+    def start(self, name, *arguments, **how):
+        """One of PostgreSQL's programs at work, as `program` has it; what it prints is to be read from its pipe."""
+        return subprocess.Popen(self.program(name, *arguments, **how), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, cwd="/")
+
     def session(self, **settings):
         """A new session with these settings."""
         return Session(self, settings)

@@ -6,7 +6,7 @@ umask 022
 # The Debian release that has a PostgreSQL. 19 is in experimental, which comes on top of sid; 16 is in none, but the Perl
 # modules of 17's tests work with it, too.
 # shellcheck disable=SC2034
-declare -A debian_of=([15]=bookworm [16]=trixie [17]=trixie [18]=forky [19]=sid)
+declare -A debian_of=([15]=bookworm [16]=trixie [17]=trixie [18]=forky [19]=sid [arm64]=forky)
 
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 roots=$checkout/.roots
@@ -57,6 +57,19 @@ add_packages() {
     shift
     logged unshare --mount sh -c "mount -t proc proc '$new/proc' && DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
         chroot '$new' sh -c 'apt-get update && apt-get install -y --no-install-recommends $* && apt-get clean'"
+}
+
+# PostgreSQL 16.2 as a Python package, of which nothing but its files is used.
+wheel="pgserver==0.1.4 --hash=sha256:d595789b47624a3d963aa9aa6359da9be31beb7e61f1a45541953242068b8813"
+wheel_place=/opt/wheel/pgserver/pginstall
+
+# Puts the wheel's PostgreSQL where Debian's would be.
+add_wheel() {
+    "$checkout/scripts/need" python3-pip
+    echo "$wheel" >"$1/opt/wheel.txt"
+    logged python3 -m pip install --target "$1/opt/wheel" --no-deps --no-compile --require-hashes --only-binary :all: \
+        --platform manylinux2014_x86_64 --python-version 3.11 --requirement "$1/opt/wheel.txt"
+    ln -s "$wheel_place" "$1/usr/lib/postgresql/16"
 }
 
 # What a system has beside its files; in a private mount namespace, with which these mounts end. Shared memory is not the

@@ -82,7 +82,7 @@ CREATE FUNCTION fresh(rows int, numbers regclass DEFAULT 'numbers') RETURNS SETO
 		one_of('{NULL,t}', random() < 0.7),
 		one_of(ARRAY[NULL, '', 'words ' || repeat('and words ', 30)], 'word ' || floor(300 * random())),
 		one_of('{NULL,-infinity,infinity}', timestamptz '2024-01-01 00:00+00' + floor(2000 * random()) * interval '1 hour'),
-		one_of('{NULL,NaN,-Infinity,Infinity,5e-324}', floor(200 * random()) / 7),
+		one_of('{NULL,NaN,-Infinity,Infinity,5e-324}', floor(200 * random()) / 8),
 		one_of('{NULL,00:00,24:00,23:59:59.999999}', time '00:00' + floor(1440 * random()) * interval '1 minute'),
 		one_of('{NULL,0,4294967295}', floor(CASE WHEN random() < 0.5 THEN 50 ELSE 4294967295 END * random())::bigint::oid),
 		one_of('{NULL,-999999.99,999999.99}', floor(500 * random())::numeric / 4),
@@ -285,13 +285,15 @@ sub condition
 	return "$column IS @{[ one_of('', 'NOT ') ]}NULL";
 }
 
+# An aggregate of a column, maybe of some rows alone: as a condition on one of these columns says.
 sub aggregate
 {
-	my ($column) = @_;
+	my ($column, @others) = @_;
 	my $type = $columns{$column}{type};
-	return 'count(*)' if chance(0.25);
-	my @names = ('count', $type eq 'bool' ? ('bool_and', 'bool_or', 'every') : ('min', 'max'), $type =~ $is_integer || $type eq 'numeric' ? ('sum', 'avg', 'sum') : ());
+	return 'count(*)' if chance(0.22);
+	my @names = ('count', $type eq 'bool' ? ('bool_and', 'bool_or', 'every') : ('min', 'max'), $type =~ $is_integer || $type eq 'numeric' || $type eq 'float8' ? ('sum', 'avg', 'sum') : ());
 	my $call = one_of(@names) . "($column)";
+	return (chance(0.5) ? 'count(*)' : $call) . ' FILTER (WHERE ' . (condition(one_of(@others)))[0] . ')' if @others && chance(0.15);
 	return one_of("count(DISTINCT $column)", "$call FILTER (WHERE $column IS NOT NULL)", 'count(z)', "array_length(array_agg($column), 1)") if chance(0.03);
 	return one_of("coalesce(${call}::text, 'none')", "(SELECT $call)", "$call IS NULL", "count(*) + count($column)", "count($column) * 2 AS twice") if chance(0.1);
 	return $call;
@@ -330,7 +332,7 @@ sub aggregation
 	push @conditions, one_of($index->{where}, $index->{where}, 's >= 25', 's = 33', 's IN (22, 30)') if $index->{where};
 	return rows_of($index, @conditions) if chance(0.2);
 	my @group = grouping(\%one_value, @columns);
-	my @aggregates = map { $index->{counts} && chance(0.6) ? 'count(*)' : aggregate(one_of(@columns)) } 1 .. one_of(@group ? 0 : 1, 1, 1, 2, 2, 3, 4);
+	my @aggregates = map { $index->{counts} && chance(0.6) ? 'count(*)' : aggregate(one_of(@columns), @columns) } 1 .. one_of(@group ? 0 : 1, 1, 1, 2, 2, 3, 4);
 	if (chance(0.2))
 	{
 		# For what groups there are, and where they end, most rows need not be looked at.

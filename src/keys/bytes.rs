@@ -235,6 +235,11 @@ pub trait CompareValues {
         true
     }
 
+    /// Whether values of `column` have brief hints, most of them.
+    fn has_brief_hints(&self, _column: usize) -> bool {
+        false
+    }
+
     /// A hint of 64 bits that costs next to nothing, of what a value has behind its first `skip` bytes: for marks, and
     /// for guesses in a page. 0 if there is none.
     fn brief_hint(&self, _column: usize, _value: &[u8], _skip: usize) -> u64 {
@@ -305,10 +310,10 @@ impl BytesOrder<'_> {
         self.columns.is_costly(self.shape.opaque_from())
     }
 
-    /// Whether places of a value are guessed by brief hints.
+    /// Whether places of values are guessed by brief hints.
     #[inline]
-    pub(crate) fn guesses(&self, payload: &[u8]) -> bool {
-        self.is_costly() && self.brief_hint(payload, 0) != 0
+    pub(crate) fn guesses(&self) -> bool {
+        self.is_costly() && self.columns.has_brief_hints(self.shape.opaque_from())
     }
 
     /// The [long hint](CompareValues::long_hint) of the same value.

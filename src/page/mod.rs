@@ -264,13 +264,15 @@ impl<'a, K: KeySpace> Page<'a, K> {
         node < self.nodes() && slot > 0 && slot < self.count(node)
     }
 
-    /// Whether a leaf's entries on both sides of a key's place show that it is between the fences, which are not asked.
+    /// Whether a leaf's entries on both sides of a key's place, or the last one of all, show that it is between the fences,
+    /// which are not asked.
     pub(crate) fn encloses(&self, key: K::Key<'_>) -> bool {
         if K::lane_in(key, self).is_err() {
             return false;
         }
         let place = self.lower_bound(key);
-        (place.node as usize) < self.nodes() && self.previous(place).is_some()
+        let has_end = (place.node as usize) < self.nodes() || self.right() == NO_BLOCK;
+        has_end && self.previous(place).is_some()
     }
 
     /// Whether a place is where `key` is or would go, as the entries on either side of it say, if there are such.
@@ -302,7 +304,14 @@ impl<'a, K: KeySpace> Page<'a, K> {
         let separators = self.layout.root_lanes() + K::Lane::SIZE;
         let (mut low, mut high) = (first, K::Lane::count_less_equal(self.bytes, separators, self.nodes() - 1, lane));
         let halfway = |low: usize, high: usize| (low + high).div_ceil(2);
-        let mut middle = if K::expects_end(key, self) { high } else { halfway(low, high) };
+        let expects_end = K::expects_end(key, self);
+        if expects_end && self.layout.kind.is_prefix() && high + 1 == self.nodes() {
+            let last = self.node(high);
+            if last.len().checked_sub(1).is_some_and(|slot| last.compare_in(slot, lane, key, guess).is_gt()) {
+                return high;
+            }
+        }
+        let mut middle = if expects_end { high } else { halfway(low, high) };
         if self.layout.kind.is_prefix() && high - low > 1 {
             self.prefetch_first_cells(low + 1..high + 1);
         }

@@ -16,19 +16,38 @@ pub struct Rows<'m, L> {
 /// What is asked about a column.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// The sum of its values, which are integers.
+    /// The sum of its values, which are integers or floats.
     pub sum: bool,
-    /// The least of its values and the greatest, which are no floats.
+    /// The least of its values and the greatest.
     pub ends: bool,
 }
 
 /// A column's values in some rows. All-zero bytes are those in none.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Summary {
     count: u64,
     sum: i128,
-    /// The complement of the least value's field, and the greatest one's field: zeros are before any value.
+    floats: FloatSums,
+    /// The complement of the least value's field, and the greatest one's field: zeros are before any value. Of values that
+    /// are equal the last one counts, as in the server's `float8smaller` and `float8larger`, which shows in the sign of a zero.
     ends: [u128; 2],
+    /// Whether these need the NEGATIVE flag.
+    negative: [bool; 2],
+}
+
+/// Sums of floats, which depend on the order of the rows, as the server's aggregates make them.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct FloatSums {
+    /// As `sum` has it, which adds in the type's own precision (`float4pl`, `float8pl`).
+    pub sum: f64,
+    /// Whether finite values have made that infinite, of which the server makes an error.
+    pub sum_overflows: bool,
+    /// As `avg` has it (`float8_accum`).
+    pub total: f64,
+    /// Whether finite values have made that infinite, or the squares that the server keeps with it.
+    pub total_overflows: bool,
+    /// The sum of the squares of the values' differences from their average.
+    squares: f64,
 }
 
 impl<'m, L: Lane> Rows<'m, L> {
@@ -126,16 +145,21 @@ impl Summary {
         self.count
     }
 
-    /// Their sum, if that was asked for.
+    /// Their sum, if that was asked for, of integers.
     pub fn sum(&self) -> i128 {
         self.sum
+    }
+
+    /// Their sums, if that was asked for, of floats.
+    pub fn float_sums(&self) -> FloatSums {
+        self.floats
     }
 
     /// The images of the least value of a column of that type and of the greatest, if they were asked for and there are
     /// any.
     pub fn ends(&self, ty: ColumnType) -> Option<[u128; 2]> {
-        let [least, greatest] = self.ends;
-        (self.count > 0).then(|| [!least, greatest].map(|field| ty.decode(field, false)))
+        let ([least, greatest], [first, last]) = (self.ends, self.negative);
+        (self.count > 0).then(|| [ty.decode(!least, first), ty.decode(greatest, last)])
     }
 
     /// Adds the values that a column has in some rows. `is_ordered` says that the rows are in its order, as they are if
@@ -145,10 +169,11 @@ impl Summary {
         if rows.is_empty() {
             return;
         }
-        if has_nulls(rows, shape, column, is_ordered) {
+        let (of, slot) = (&shape.columns()[column], shape.slot(column));
+        let is_of_floats = of.ty.is_float() && asked != Asked::default();
+        if is_of_floats || has_nulls(rows, shape, column, is_ordered) {
             return self.add_one_by_one(rows, shape, column, asked);
         }
-        let (of, slot) = (&shape.columns()[column], shape.slot(column));
         if asked.sum {
             let mask = u64::MAX >> (64 - of.ty.bits());
             let slots = sum(rows, slot.shift, mask);
@@ -159,31 +184,66 @@ impl Summary {
             let ends = if is_ordered { slots_at_ends(rows, slot) } else { extremes(rows, slot.shift, of.ty.bits()) };
             let all = u128::MAX >> (128 - of.ty.bits());
             for slot in ends {
-                self.widen(if of.descending { !slot & all } else { slot & all });
+                self.widen(if of.descending { !slot & all } else { slot & all }, false);
             }
         }
         self.count += rows.len() as u64;
     }
 
-    /// Adds values that are between NULLs.
+    /// Adds values that are between NULLs, or of which the order matters.
     fn add_one_by_one<L: Lane>(&mut self, rows: Rows<'_, L>, shape: &KeyShape, column: usize, asked: Asked) {
         let ty = shape.columns()[column].ty;
         for image in (0..rows.len()).filter_map(|at| rows.image(at, shape, column)) {
-            let field = ty.encode(image).0;
+            let (field, negative) = ty.encode(image);
+            self.count += 1;
             if asked.sum {
-                self.sum += value_of(ty, field, 1);
+                match ty {
+                    ColumnType::Float4 => self.floats.add(f32::from_bits(image as u32).into(), self.count, true),
+                    ColumnType::Float8 => self.floats.add(f64::from_bits(image as u64), self.count, false),
+                    _ => self.sum += value_of(ty, field, 1),
+                }
             }
             if asked.ends {
-                self.widen(field);
+                self.widen(field, negative);
             }
-            self.count += 1;
         }
     }
 
     /// Takes a value into account that may be at an end.
-    fn widen(&mut self, field: u128) {
-        let [least, greatest] = self.ends;
-        self.ends = [least.max(!field), greatest.max(field)];
+    fn widen(&mut self, field: u128, negative: bool) {
+        for (end, field) in [!field, field].into_iter().enumerate() {
+            if self.ends[end] <= field {
+                (self.ends[end], self.negative[end]) = (field, negative);
+            }
+        }
+    }
+}
+
+impl FloatSums {
+    /// Adds the `number`-th value, counted from 1; `is_single` says that it is a float4.
+    fn add(&mut self, value: f64, number: u64, is_single: bool) {
+        let sum = match number {
+            1 => value,
+            _ if is_single => f64::from(self.sum as f32 + value as f32),
+            _ => self.sum + value,
+        };
+        self.sum_overflows |= sum.is_infinite() && !self.sum.is_infinite() && !value.is_infinite();
+        self.sum = sum;
+
+        let (before, count) = (self.total, number as f64);
+        self.total += value;
+        if number == 1 {
+            if !value.is_finite() {
+                self.squares = f64::NAN;
+            }
+            return;
+        }
+        let difference = value * count - self.total;
+        self.squares += difference * difference / (count * (count - 1.0));
+        if self.total.is_infinite() || self.squares.is_infinite() {
+            self.total_overflows |= !before.is_infinite() && !value.is_infinite();
+            self.squares = f64::NAN;
+        }
     }
 }
 
@@ -267,8 +327,15 @@ mod tests {
     use crate::keys::Column;
     use proptest::prelude::*;
 
-    const TYPES: [ColumnType; 6] =
-        [ColumnType::Int2, ColumnType::Int4, ColumnType::Int8, ColumnType::Bool, ColumnType::Float8, ColumnType::Date];
+    const TYPES: [ColumnType; 7] = [
+        ColumnType::Int2,
+        ColumnType::Int4,
+        ColumnType::Int8,
+        ColumnType::Bool,
+        ColumnType::Float4,
+        ColumnType::Float8,
+        ColumnType::Date,
+    ];
 
     fn column() -> impl Strategy<Value = Column> {
         (0..TYPES.len(), any::<[bool; 2]>()).prop_map(|(ty, [descending, nulls_first])| Column {
@@ -284,6 +351,8 @@ mod tests {
             1 => Just(None),
             6 => (0..4u128).prop_map(Some),
             1 => prop::sample::select(vec![u128::MAX, u128::MAX >> 1, 1 << 63, 1 << 31, 1 << 15]).prop_map(Some),
+            1 => prop::sample::select(vec![1.5f32, -2.5, 1e38]).prop_map(|float| Some(float.to_bits().into())),
+            1 => prop::sample::select(vec![0.1f64, -2.5, f64::INFINITY]).prop_map(|float| Some(float.to_bits().into())),
         ]
     }
 
@@ -313,7 +382,9 @@ mod tests {
 
     fn check<L: Lane>(shape: &KeyShape, rows: &[Vec<Option<u128>>], parts: usize) {
         let keys = keys::<L>(shape, rows);
-        let (lanes, tids): (Vec<L>, Vec<Tid>) = keys.iter().map(|(key, _)| (key.lane, key.tid)).unzip();
+        // A key has no flags, an entry has.
+        let tid = |tid: Tid, row: &[Option<u128>]| Tid::new(tid.rank(), tid.block(), 1, shape.pack(row).negative);
+        let (lanes, tids): (Vec<L>, Vec<Tid>) = keys.iter().map(|(key, row)| (key.lane, tid(key.tid, row))).unzip();
         let rows = Rows { lanes: &lanes, tids: &tids };
         let columns = shape.columns();
         let fields = |at: usize, to: usize| -> Vec<Option<u128>> {
@@ -342,10 +413,8 @@ mod tests {
             }
         }
         for (c, of) in columns.iter().enumerate() {
-            let asked = Asked {
-                sum: matches!(of.ty, ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8),
-                ends: !of.ty.is_float(),
-            };
+            let is_integer = matches!(of.ty, ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8);
+            let asked = Asked { sum: is_integer || of.ty.is_float(), ends: true };
             let mut summary = Summary::default();
             for part in 0..parts {
                 let range = keys.len() * part / parts..keys.len() * (part + 1) / parts;
@@ -353,10 +422,14 @@ mod tests {
             }
             let values: Vec<u128> = keys.iter().filter_map(|(_, row)| row[c]).collect();
             assert_eq!(summary.count(), values.len() as u64);
-            if asked.sum {
+            if is_integer {
                 assert_eq!(summary.sum(), values.iter().map(|&image| integer(of.ty, image)).sum::<i128>());
             }
             if of.ty.is_float() {
+                // Else signs are not all kept.
+                if shape.returnable() {
+                    check_floats(of.ty, summary, &values);
+                }
                 continue;
             }
             let order = |image: u128| of.ty.encode(image).0;
@@ -364,6 +437,50 @@ mod tests {
             let fields = values.iter().map(|&image| order(image));
             assert_eq!(ends, fields.clone().min().zip(fields.max()).map(|(least, most)| [least, most]));
         }
+    }
+
+    /// A float's value.
+    fn float(ty: ColumnType, image: u128) -> f64 {
+        if ty == ColumnType::Float4 { f32::from_bits(image as u32).into() } else { f64::from_bits(image as u64) }
+    }
+
+    /// What the server's functions make of floats one after the other.
+    fn check_floats(ty: ColumnType, summary: Summary, images: &[u128]) {
+        let is_same =
+            |a: f64, b: f64| a == b && a.is_sign_negative() == b.is_sign_negative() || a.is_nan() && b.is_nan();
+        let values: Vec<f64> = images.iter().map(|&image| float(ty, image)).collect();
+        let plus = |a: f64, b: f64| if ty == ColumnType::Float4 { (a as f32 + b as f32).into() } else { a + b };
+        let Some(sum) = values.iter().copied().reduce(plus) else {
+            assert_eq!(summary.ends(ty), None);
+            return;
+        };
+        assert!(is_same(summary.float_sums().sum, sum), "{:?}, not {sum}, of {values:?}", summary.float_sums());
+        assert!(is_same(summary.float_sums().total, values.iter().fold(0.0, |total, value| total + value)));
+        // NaN is behind all numbers.
+        let is_before = |a: &f64, b: &f64| if a.is_nan() || b.is_nan() { b.is_nan() && !a.is_nan() } else { a < b };
+        let least = values.iter().copied().reduce(|least, value| if is_before(&least, &value) { least } else { value });
+        let most = values.iter().copied().reduce(|most, value| if is_before(&value, &most) { most } else { value });
+        let ends = summary.ends(ty).map(|ends| ends.map(|image| float(ty, image)));
+        let [found, last] = ends.expect("there are values");
+        assert!(least.is_some_and(|least| is_same(least, found)), "{found}, not {least:?}");
+        assert!(most.is_some_and(|most| is_same(most, last)), "{last}, not {most:?}");
+    }
+
+    #[test]
+    fn sums_of_floats_overflow_as_the_servers_do() {
+        let sums = |values: &[f64], is_single: bool| {
+            let mut sums = FloatSums::default();
+            for (at, &value) in values.iter().enumerate() {
+                sums.add(value, at as u64 + 1, is_single);
+            }
+            (sums.sum_overflows, sums.total_overflows)
+        };
+        assert_eq!(sums(&[1e308, 1e307], false), (false, true), "squares do");
+        assert_eq!(sums(&[1e308, 1e308], false), (true, true));
+        assert_eq!(sums(&[1e200, 1e200], false), (false, false));
+        assert_eq!(sums(&[f64::INFINITY, 1.0, f64::INFINITY], false), (false, false));
+        assert_eq!(sums(&[f64::INFINITY, f64::NEG_INFINITY, f64::NAN], false), (false, false));
+        assert_eq!(sums(&[f32::MAX.into(), f32::MAX.into()], true), (true, false));
     }
 
     proptest! {

@@ -56,8 +56,9 @@ impl<'t, S: Store, K: KeySpace> Batch<'t, S, K> {
             return Ok(());
         }
         self.finish()?;
-        let leaf = self.tree.writable_leaf(key)?;
-        self.tree.store.note_insert(&leaf, K::stretch(key));
+        let stretch = K::stretch(key);
+        let leaf = self.tree.writable_leaf(key, stretch)?;
+        self.tree.store.note_insert(&leaf, stretch);
         if leaf.block() != self.block {
             (self.block, self.run) = (leaf.block(), 0);
         }

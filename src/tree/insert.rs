@@ -50,16 +50,17 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
     /// Inserts an entry that is in one piece. Nothing is locked or pinned before or after.
     pub fn insert_entry(&self, entry: &Entry<'_, K>, options: InsertOptions) -> Result<()> {
         let key = K::key_of(entry, self.order);
-        let leaf = self.writable_leaf(key)?;
-        self.store.note_insert(&leaf, K::stretch(key));
+        let stretch = K::stretch(key);
+        let leaf = self.writable_leaf(key, stretch)?;
+        self.store.note_insert(&leaf, stretch);
         self.insert_into(leaf, entry, None, options)
     }
 
     /// The leaf whose fences contain `key`, exclusively locked, its split finished: where the last entries went, or the
-    /// last ones of its mark, if that is it, without a descent (nbtree's `_bt_search_insert`, which looks at the last
+    /// last ones of its stretch, if that is it, without a descent (nbtree's `_bt_search_insert`, which looks at the last
     /// leaf alone). Nothing is locked on entry.
-    pub(super) fn writable_leaf(&self, key: K::Key<'_>) -> Result<Locked<'t, S, Exclusive>> {
-        if let Some(block) = self.store.likely_leaf(K::stretch(key))
+    pub(super) fn writable_leaf(&self, key: K::Key<'_>, stretch: u64) -> Result<Locked<'t, S, Exclusive>> {
+        if let Some(block) = self.store.likely_leaf(stretch)
             && let Some(pinned) = self.store.pin_likely(block)?
         {
             let leaf = pinned.lock(self.store);

@@ -63,7 +63,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         options: InsertOptions,
     ) -> Result<Locked<'t, S, Exclusive>> {
         loop {
-            let mut leaf = self.writable_leaf(low)?;
+            let mut leaf = self.writable_leaf(low, K::stretch(low))?;
             let has_room = match entry {
                 Some(entry) if leaf.block() == ROOT => self.makes_room(&mut leaf, entry, options)?,
                 _ => true,

@@ -310,6 +310,10 @@ impl CompareValues for Counting<'_> {
         self.columns.compare(column, a, b)
     }
 
+    fn has_brief_hints(&self, _column: usize) -> bool {
+        self.hinted
+    }
+
     fn brief_hint(&self, _column: usize, value: &[u8], _skip: usize) -> u64 {
         let mut hint = [0; 8];
         hint.iter_mut().zip(value).filter(|_| self.hinted).for_each(|(hint, byte)| *hint = *byte);

@@ -452,6 +452,8 @@ unsafe extern "C-unwind" {
     pub fn pathkeys_contained_in(keys: *mut List, others: *mut List) -> bool;
     pub fn pull_var_clause(node: *mut Node, flags: c_int) -> *mut List;
     pub fn contain_volatile_functions(node: *mut Node) -> bool;
+    pub fn contain_subplans(node: *mut Node) -> bool;
+    pub fn cost_qual_eval(cost: *mut pg_sys::QualCost, conditions: *mut List, root: *mut pg_sys::PlannerInfo);
     pub fn expression_returns_set(node: *mut Node) -> bool;
     pub fn estimate_expression_value(root: *mut PlannerInfo, node: *mut Node) -> *mut Node;
     pub fn copyObjectImpl(object: *const c_void) -> *mut c_void;
@@ -476,6 +478,12 @@ unsafe extern "C-unwind" {
         recheck: unsafe extern "C-unwind" fn(*mut pg_sys::ScanState, *mut pg_sys::TupleTableSlot) -> bool,
     ) -> *mut pg_sys::TupleTableSlot;
     pub fn ExecScanReScan(node: *mut pg_sys::ScanState);
+    pub fn float_overflow_error() -> !;
+    pub fn ExecInitQual(conditions: *mut List, parent: *mut pg_sys::PlanState) -> *mut pg_sys::ExprState;
+    pub fn MakeSingleTupleTableSlot(
+        descriptor: pg_sys::TupleDesc,
+        kind: *const pg_sys::TupleTableSlotOps,
+    ) -> *mut pg_sys::TupleTableSlot;
     pub fn ExecStoreVirtualTuple(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::TupleTableSlot;
     pub fn UpdateChangedParamSet(node: *mut pg_sys::PlanState, changed: *mut pg_sys::Bitmapset);
     pub fn InstrStartNode(instrument: *mut NodeInstrumentation);

@@ -91,9 +91,9 @@ impl Lookahead {
         (self.size, self.hits) = (0, 0);
     }
 
-    /// Grows by one page.
+    /// Grows by one page, as one had to be read.
     pub fn widen(&mut self) {
-        self.size = (self.size + 1).min(self.most);
+        (self.size, self.hits) = ((self.size + 1).min(self.most), 0);
     }
 
     /// Opens, or doubles.
@@ -114,11 +114,16 @@ impl Lookahead {
             return true;
         }
         counts.cached += u64::from(found.recent_buffer != relation::INVALID_BUFFER);
+        self.pass();
+        false
+    }
+
+    /// A page was not asked for. Closes after too many of these in a row, unless pages have to be read meanwhile.
+    pub fn pass(&mut self) {
         self.hits += 1;
         if self.hits > 2 * self.size + PATIENCE {
             self.close();
         }
-        false
     }
 }
 

@@ -488,6 +488,11 @@ impl CompareValues for BytesColumns {
     }
 
     #[inline]
+    fn has_brief_hints(&self, column: usize) -> bool {
+        self.codecs[column].has_hints()
+    }
+
+    #[inline]
     fn brief_hint(&self, column: usize, value: &[u8], skip: usize) -> u64 {
         self.codecs[column].brief_hint(value, skip)
     }

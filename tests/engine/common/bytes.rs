@@ -65,6 +65,10 @@ impl CompareValues for Columns {
         bytes.len()
     }
 
+    fn has_brief_hints(&self, _column: usize) -> bool {
+        true
+    }
+
     fn brief_hint(&self, column: usize, value: &[u8], skip: usize) -> u64 {
         let (mut hint, mut room) = ([0; 8], [0; 300]);
         let length = self.hint(column, value, &mut room);

@@ -149,12 +149,21 @@ impl Child {
     }
 }
 
-/// Whether a path is of an index of ours, of nothing that comes from another table, and decides all conditions that it has,
-/// without a comparison of rows among them: those are looked at again.
+/// Whether a path [decides what it has](decides_its_own), of which nothing comes from another table.
 ///
 /// # Safety
 /// The planner's.
 pub(super) unsafe fn is_exact(path: &IndexPath) -> bool {
+    // SAFETY: the planner's.
+    path.path.param_info.is_null() && unsafe { decides_its_own(path) }
+}
+
+/// Whether a path is of an index of ours, and decides all conditions that it has, without a comparison of rows among them:
+/// those are looked at again.
+///
+/// # Safety
+/// The planner's.
+pub(super) unsafe fn decides_its_own(path: &IndexPath) -> bool {
     // SAFETY: the planner's.
     unsafe {
         let mut clauses = list::members::<pg_sys::IndexClause>(path.indexclauses);
@@ -163,7 +172,6 @@ pub(super) unsafe fn is_exact(path: &IndexPath) -> bool {
                 .all(|condition| (*(*condition).clause.cast::<Node>()).type_ != NodeTag::T_RowCompareExpr)
         };
         handler::is_ours(&*path.indexinfo)
-            && path.path.param_info.is_null()
             && path.indexorderbys.is_null()
             && clauses.all(|clause| !(*clause).lossy && decides(&*clause))
     }

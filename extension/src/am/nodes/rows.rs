@@ -88,8 +88,10 @@ unsafe fn index_only_scan(path: *mut Path) -> Option<*mut IndexPath> {
         };
         let is_filter =
             |condition: *mut RestrictInfo| !(*condition).pseudoconstant && are_columns(columns_in((*condition).clause));
-        (child::is_exact(&*scan) && are_columns((*(*path).pathtarget).exprs) && child::undecided(&*scan).all(is_filter))
-            .then_some(scan)
+        (child::decides_its_own(&*scan)
+            && are_columns((*(*path).pathtarget).exprs)
+            && child::undecided(&*scan).all(is_filter))
+        .then_some(scan)
     }
 }
 
@@ -122,6 +124,7 @@ unsafe fn path_above(scan: *mut IndexPath) -> *mut CustomPath {
         let path = new_path();
         let new = &mut (*path).path;
         (new.parent, new.pathtarget, new.pathkeys) = (child.parent, child.pathtarget, child.pathkeys);
+        new.param_info = child.param_info;
         (new.parallel_safe, new.parallel_workers) = (child.parallel_safe, child.parallel_workers);
         #[cfg(feature = "since_18")]
         {

@@ -22,9 +22,11 @@ pub(super) struct Ahead<K: Searched> {
     pub before: PrefetchCounts,
     /// How many matches the scan has returned.
     pub returned: usize,
-    /// The blocks on their way, from `first` on and round, and at which numbers they will be needed.
+    /// The blocks on their way, from `first` on and round, at which numbers they will be needed, and whether they were asked
+    /// for, or are left to the system.
     pub blocks: [Block; MOST_DISTANCE + 1],
     pub needed: [usize; MOST_DISTANCE + 1],
+    pub asked: [bool; MOST_DISTANCE + 1],
     pub first: usize,
     pub waiting: usize,
     /// The block that was looked at last.
@@ -72,7 +74,9 @@ impl<K: Searched> Ahead<K> {
     pub(super) unsafe fn close(&mut self, index: Relation) {
         self.leaves.close(&mut self.counts);
         self.rows.close();
-        self.counts.wasted += core::mem::take(&mut self.waiting) as u64;
+        while self.waiting > 0 {
+            self.counts.wasted += u64::from(self.drop_first());
+        }
         (self.scout.is_out, self.scout.has_ended) = (false, false);
         self.scout.number = 0;
         self.block = relation::INVALID_BLOCK;
@@ -89,9 +93,15 @@ impl<K: Searched> Ahead<K> {
     /// Blocks whose turn has come are not on their way any more.
     pub(super) fn settle(&mut self) {
         while self.waiting > 0 && self.needed[self.first % self.needed.len()] <= self.returned {
-            (self.first, self.waiting) = (self.first + 1, self.waiting - 1);
-            self.counts.used += 1;
+            self.counts.used += u64::from(self.drop_first());
         }
+    }
+
+    /// The first block is not waited for any more. Whether it was asked for.
+    fn drop_first(&mut self) -> bool {
+        let was_asked = self.asked[self.first % self.asked.len()];
+        (self.first, self.waiting) = (self.first + 1, self.waiting - 1);
+        was_asked
     }
 
     /// Whether a block is on its way.
@@ -101,10 +111,10 @@ impl<K: Searched> Ahead<K> {
         self.blocks[first..end].contains(&block) || self.blocks[..round].contains(&block)
     }
 
-    /// A block is on its way, for the match of that number.
-    pub(super) fn note_asked(&mut self, block: Block, number: usize) {
+    /// A block is on its way, for the match of that number, because it was asked for, or without.
+    pub(super) fn note(&mut self, block: Block, number: usize, was_asked: bool) {
         let last = (self.first + self.waiting) % self.needed.len();
-        (self.blocks[last], self.needed[last]) = (block, number);
+        (self.blocks[last], self.needed[last], self.asked[last]) = (block, number, was_asked);
         self.waiting += 1;
     }
 }

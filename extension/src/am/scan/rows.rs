@@ -98,15 +98,20 @@ impl<K: Searched> ScanState<K> {
                 let Some(tid) = self.scout(ahead, scan, &mut pages) else { break };
                 looked_at += 1;
                 let block = tid.block();
-                let is_known = core::mem::replace(&mut ahead.block, block) == block || ahead.is_waited_for(block);
+                let before = core::mem::replace(&mut ahead.block, block);
+                let is_known = before == block || ahead.is_waited_for(block);
                 if is_known || block >= self.heap_blocks {
                     continue;
                 }
                 if scan.xs_want_itup && relation::is_all_visible(scan.heapRelation, block, &mut ahead.map) {
                     continue;
                 }
-                if ahead.rows.ask(scan.heapRelation, block, &mut ahead.counts) {
-                    ahead.note_asked(block, ahead.scout.number);
+                // Where blocks are read one after the other the system reads ahead, in larger pieces, unless it is asked.
+                if before.checked_add(1) == Some(block) {
+                    ahead.rows.pass();
+                    ahead.note(block, ahead.scout.number, false);
+                } else if ahead.rows.ask(scan.heapRelation, block, &mut ahead.counts) {
+                    ahead.note(block, ahead.scout.number, true);
                 }
             }
             if ahead.rows.size == 0 {
@@ -127,7 +132,7 @@ impl<K: Searched> ScanState<K> {
         // SAFETY: the scan's relations are open.
         let ahead = unsafe { self.ahead(scan) };
         ahead.counts.requested += 1;
-        ahead.note_asked(block, ahead.returned + distance);
+        ahead.note(block, ahead.returned + distance, true);
         ahead.rows.widen();
         self.looks_ahead = true;
     }

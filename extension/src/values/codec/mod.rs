@@ -12,6 +12,7 @@ use fpbtree_engine::keys::digits::{Buffer, DigitKind, DigitShape};
 use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 
 use self::image::Image;
+use self::json::JsonHints;
 use self::residue::{put_count, take_count};
 use crate::pg::ffi;
 use crate::values::abbreviation::{self, Abbreviation};
@@ -27,6 +28,7 @@ mod exact;
 mod image;
 mod inet;
 mod interval;
+mod json;
 mod numeric;
 mod residue;
 mod text;
@@ -125,6 +127,7 @@ pub struct Codec {
 #[derive(Clone, Copy)]
 enum Hints {
     Texts(TextHints),
+    Json(JsonHints),
     /// Of enums: labels are mostly in the order of their numbers.
     Labels,
 }
@@ -136,10 +139,13 @@ impl Hints {
     /// # Safety
     /// May raise.
     unsafe fn of(order: Oid, collation: Oid, prefix: u8) -> Option<Hints> {
-        match order.to_u32() {
-            pg_sys::F_ENUM_CMP => Some(Hints::Labels),
-            // SAFETY: catalog lookups.
-            _ => unsafe { TextHints::of(order, collation, prefix) }.map(Hints::Texts),
+        if order.to_u32() == pg_sys::F_ENUM_CMP {
+            return Some(Hints::Labels);
+        }
+        // SAFETY: catalog lookups.
+        unsafe {
+            let texts = TextHints::of(order, collation, prefix).map(Hints::Texts);
+            texts.or_else(|| JsonHints::of(order).map(Hints::Json))
         }
     }
 
@@ -148,6 +154,7 @@ impl Hints {
     fn put(self, content: &[u8], out: &mut [u8]) -> usize {
         match self {
             Hints::Texts(texts) => texts.put(content, out),
+            Hints::Json(values) => values.put(content, 0, out),
             Hints::Labels => {
                 let label = label(content).to_be_bytes();
                 let length = label.len().min(out.len());
@@ -157,29 +164,45 @@ impl Hints {
         }
     }
 
-    /// Its first `BITS` bits, of what a text has behind so many bytes.
+    /// Its first `BITS` bits, of what a text has behind so many bytes, or of what the hint of a jsonb has.
     #[inline]
     fn brief<const BITS: u32>(self, value: &[u8], skip: usize) -> u128 {
         match self {
             Hints::Texts(texts) => stored_content(value).map_or(0, |text| texts.letters(text, skip).packed::<BITS>()),
+            Hints::Json(values) => {
+                let mut bytes = [0; size_of::<u128>()];
+                let room = &mut bytes[..BITS as usize / 8];
+                stored_content(value).map(|content| values.put(content, skip, room));
+                u128::from_be_bytes(bytes)
+            }
             Hints::Labels => u128::from(label(value)) << (u128::BITS - u32::BITS),
         }
     }
 
-    /// How two texts may be ordered, by what they have behind so many bytes.
+    /// How two values may be ordered, by what they have behind so many bytes.
     fn guess(self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
         match (self, stored_content(a), stored_content(b)) {
             (Hints::Texts(texts), Some(a), Some(b)) => texts.letters(a, skip).cmp(texts.letters(b, skip)),
+            (Hints::Json(values), Some(a), Some(b)) => {
+                let (mut one, mut other) = ([0; MOST_HINT], [0; MOST_HINT]);
+                let (used, length) = (values.put(a, skip, &mut one), values.put(b, skip, &mut other));
+                one[..used].cmp(&other[..length])
+            }
             _ => Ordering::Equal,
         }
     }
 
-    /// How many bytes two texts have in common at their fronts.
+    /// How many bytes two texts, or the hints of two jsonbs, have in common at their fronts.
     fn common(self, a: &[u8], b: &[u8]) -> usize {
         match (self, stored_content(a), stored_content(b)) {
             (Hints::Texts(_), Some(a), Some(b)) => {
                 let length = a.len().min(b.len());
                 front_length(&a[..length], &b[..length])
+            }
+            (Hints::Json(values), Some(a), Some(b)) => {
+                let (mut one, mut other) = ([0; MOST_HINT], [0; MOST_HINT]);
+                let length = values.put(a, 0, &mut one).min(values.put(b, 0, &mut other));
+                front_length(&one[..length], &other[..length])
             }
             _ => 0,
         }
@@ -510,13 +533,13 @@ impl Codec {
         let (Some(hints), Some((last, room))) = (self.hints, out.split_last_mut()) else { return 0 };
         let length = match hints {
             Hints::Labels => hints.put(value, room),
-            Hints::Texts(_) if is_compressed(value) => {
+            Hints::Texts(_) | Hints::Json(_) if is_compressed(value) => {
                 let mut scratch = DatumBuffer::new();
                 let Some(datum) = self.datum(value, &mut scratch) else { return 0 };
                 // SAFETY: a value of the column's; as the trait has it, this may raise.
-                unsafe { with_content(datum, |text| hints.put(text, room)) }
+                unsafe { with_content(datum, |content| hints.put(content, room)) }
             }
-            Hints::Texts(_) => stored_content(value).map_or(0, |text| hints.put(text, room)),
+            Hints::Texts(_) | Hints::Json(_) => stored_content(value).map_or(0, |content| hints.put(content, room)),
         };
         if !self.shape.descending || length == 0 {
             return length;
@@ -525,6 +548,12 @@ impl Codec {
         room.iter_mut().take(length).for_each(|byte| *byte = !*byte);
         *room.get_mut(length).unwrap_or(last) = !0;
         length + 1
+    }
+
+    /// Whether values of an opaque column have hints.
+    #[inline]
+    pub fn has_hints(&self) -> bool {
+        self.hints.is_some()
     }
 
     /// Whether most values of an opaque column are [ordered at sight](Self::order_at_sight).

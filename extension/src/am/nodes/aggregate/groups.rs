@@ -2,64 +2,34 @@
 
 use fpbtree_engine::format::Lane;
 use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::keys::bytes::OwnedKey;
 use fpbtree_engine::page::Bytes;
-use fpbtree_engine::scan::{Asked, Direction, Matches, Rows, Summary};
-use pgrx::pg_sys::{Datum, MemoryContext};
+use fpbtree_engine::scan::{Asked, Matches, Rows, Summary};
+use pgrx::pg_sys::Datum;
 
-use super::{MOST_COLUMNS, Output, Task};
+use super::filters::{Filters, MOST_FILTERS};
+use super::strings::Strings;
+use super::{Item, MOST_COLUMNS, MOST_ITEMS, Output, Task};
 use crate::am::scan::pages::Visitor;
-use crate::values::keys::{BytesColumns, Keyed};
-use crate::values::tuple::Tuple;
+use crate::values::keys::BytesColumns;
 
-/// A column that something is asked about.
+/// A column that something is asked about, of all rows or of those that a filter takes.
 #[derive(Clone, Copy, Default)]
 struct Column {
     number: usize,
+    filter: Option<usize>,
     asked: Asked,
     summary: Summary,
-}
-
-/// What rows of byte strings are grouped by.
-pub(super) struct Strings {
-    /// The place behind all keys of the group.
-    end: OwnedKey,
-    /// The group's values, and for each the bytes that it has if it is passed by value, else 0.
-    tuple: Tuple,
-    by_value: [u8; MOST_COLUMNS],
-}
-
-impl Strings {
-    /// No group yet. Of each column, the bytes of its values if these are passed by value, else 0; what the tuple needs is
-    /// the context's.
-    pub fn new(by_value: [u8; MOST_COLUMNS], context: MemoryContext) -> Strings {
-        Strings { end: OwnedKey::new(), tuple: Tuple::new(context), by_value }
-    }
-
-    /// Makes room for the group's values.
-    ///
-    /// # Safety
-    /// May raise when out of memory.
-    pub unsafe fn prepare(&mut self) {
-        // SAFETY: the tuple goes with the node, whose memory the context's is.
-        unsafe { self.tuple.make_room() };
-    }
-
-    /// Takes a group's values from a row of it. None if that is damaged.
-    fn begin(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, at: usize, depth: usize) -> Option<()> {
-        let entry = matches.entry(at)?;
-        columns.set_to_front(&entry, depth, true, &mut self.end)?;
-        // SAFETY: no frame here owns a destructor.
-        unsafe { columns.put_first(depth, &entry, &mut self.tuple) }
-    }
+    /// How many values there are in byte strings.
+    values: u64,
 }
 
 /// The group of rows that is being added up, or was last.
 pub(super) struct Groups {
     depth: usize,
     /// Columns that something is asked about, first come first.
-    columns: [Column; MOST_COLUMNS],
+    columns: [Column; MOST_ITEMS],
     count: usize,
+    filters: Filters,
     strings: Strings,
     /// Where in the page the next row is, and where rows end if not all of the page are meant.
     at: usize,
@@ -70,7 +40,9 @@ pub(super) struct Groups {
     before: Option<(u128, bool)>,
     /// The group's values.
     images: [Option<u128>; MOST_COLUMNS],
+    /// How many rows there are, and how many of them each filter takes.
     rows: u64,
+    filtered: [u64; MOST_FILTERS],
 }
 
 /// How far a page's rows are added up.
@@ -85,12 +57,13 @@ pub(super) enum Progress {
 }
 
 impl Groups {
-    pub fn new(task: &Task, strings: Strings) -> Groups {
+    pub fn new(task: &Task, strings: Strings, filters: Filters) -> Groups {
         let none = Column::default();
         let mut groups = Groups {
             depth: task.depth,
-            columns: [none; MOST_COLUMNS],
+            columns: [none; MOST_ITEMS],
             count: 0,
+            filters,
             strings,
             at: 0,
             end: None,
@@ -98,25 +71,27 @@ impl Groups {
             before: None,
             images: [None; MOST_COLUMNS],
             rows: 0,
+            filtered: [0; MOST_FILTERS],
         };
         for item in task.items() {
             let asked = match item.output {
                 Output::Rows | Output::Group => continue,
-                Output::Count => Asked::default(),
+                Output::Count | Output::First | Output::Last => Asked::default(),
                 Output::Sum | Output::Average | Output::CountAndSum => Asked { sum: true, ends: false },
                 Output::Least | Output::Greatest => Asked { sum: false, ends: true },
             };
-            groups.ask(item.column, asked);
+            groups.ask(item.column, item.filter, asked);
         }
         groups
     }
 
     /// Asks something about a column, besides what is asked already.
-    fn ask(&mut self, number: usize, asked: Asked) {
-        let at = self.columns[..self.count].iter().position(|column| column.number == number).unwrap_or(self.count);
+    fn ask(&mut self, number: usize, filter: Option<usize>, asked: Asked) {
+        let is_it = |column: &Column| (column.number, column.filter) == (number, filter);
+        let at = self.columns[..self.count].iter().position(is_it).unwrap_or(self.count);
         self.count = self.count.max(at + 1);
         let column = &mut self.columns[at];
-        column.number = number;
+        (column.number, column.filter) = (number, filter);
         column.asked.sum |= asked.sum;
         column.asked.ends |= asked.ends;
     }
@@ -124,23 +99,29 @@ impl Groups {
     /// Goes back to the beginning.
     pub fn restart(&mut self) {
         (self.group, self.before) = (None, None);
+        self.strings.restart();
     }
 
     /// Begins with the next group.
     pub fn begin_group(&mut self) {
         (self.before, self.rows) = (self.group.take().or(self.before), 0);
-        self.columns[..self.count].iter_mut().for_each(|column| column.summary = Summary::default());
+        self.filtered[..self.filters.count()].fill(0);
+        self.strings.begin_group();
+        for column in &mut self.columns[..self.count] {
+            (column.summary, column.values) = (Summary::default(), 0);
+        }
     }
 
     /// Whether there is a group, and its first rows have said of every column what they can.
     pub fn is_known(&self) -> bool {
         let is_known = |column: &Column| column.summary.count() > 0;
-        self.group.is_some() && self.columns[..self.count].iter().all(is_known)
+        let columns = &self.columns[..self.count];
+        self.group.is_some() && (columns.iter().all(is_known) || self.strings.is_known())
     }
 
     /// Whether anything is asked about a column.
     pub fn asks(&self) -> bool {
-        self.count > 0
+        self.count > 0 || self.filters.count() > 0
     }
 
     /// Begins with the next page.
@@ -153,19 +134,34 @@ impl Groups {
         (self.at, self.end) = (at, Some(at + 1));
     }
 
-    /// What byte strings are grouped by.
-    pub fn strings(&mut self) -> &mut Strings {
-        &mut self.strings
+    /// Makes room for the values of byte strings.
+    ///
+    /// # Safety
+    /// May raise when out of memory.
+    pub unsafe fn prepare_strings(&mut self) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.strings.prepare();
+            self.filters.prepare();
+        }
     }
 
-    /// The group's value of one of the columns by which byte strings are grouped, `None` for NULL.
-    pub fn value(&self, column: usize) -> Option<Datum> {
-        self.strings.tuple.value(column, self.strings.by_value[column])
+    /// What is given of byte strings, `None` for NULL.
+    pub fn of_strings(&self, item: Item) -> Option<Datum> {
+        match item.output {
+            Output::Count => {
+                let mut asked = self.columns[..self.count].iter();
+                let values = asked.find(|asked| asked.number == item.column).map_or(0, |asked| asked.values);
+                Some(Datum::from(values as i64))
+            }
+            Output::First | Output::Last => self.strings.end(item.output == Output::First),
+            _ => self.strings.value(item.column),
+        }
     }
 
-    /// How many rows the group has.
-    pub fn rows(&self) -> u64 {
-        self.rows
+    /// How many rows the group has, or how many of them a filter takes.
+    pub fn rows(&self, filter: Option<usize>) -> u64 {
+        filter.map_or(self.rows, |filter| self.filtered[filter])
     }
 
     /// The group's value of one of the columns by which rows are grouped, `None` for NULL.
@@ -174,9 +170,30 @@ impl Groups {
     }
 
     /// What is known of a column that something was asked about.
-    pub fn summary(&self, column: usize) -> Summary {
-        let asked = self.columns[..self.count].iter().find(|asked| asked.number == column);
+    pub fn summary(&self, column: usize, filter: Option<usize>) -> Summary {
+        let asked = self.columns[..self.count].iter().find(|asked| (asked.number, asked.filter) == (column, filter));
         asked.map_or(Summary::default(), |asked| asked.summary)
+    }
+
+    /// Adds rows of the group.
+    fn add<L: Lane>(&mut self, shape: &KeyShape, rows: Rows<'_, L>) {
+        let (depth, columns) = (self.depth, &mut self.columns[..self.count]);
+        let mut add = |filter: Option<usize>, rows: Rows<'_, L>| {
+            for column in columns.iter_mut().filter(|column| column.filter == filter) {
+                column.summary.add(rows, shape, column.number, column.asked, column.number <= depth);
+            }
+        };
+        add(None, rows);
+        self.rows += rows.len() as u64;
+        for filter in 0..self.filters.count() {
+            let count = &mut self.filtered[filter];
+            let take = |taken: Rows<'_, L>| {
+                *count += taken.len() as u64;
+                add(Some(filter), taken);
+            };
+            // SAFETY: the node has begun. No frame here owns a destructor.
+            unsafe { self.filters.for_each_stretch(filter, shape, rows, take) };
+        }
     }
 }
 
@@ -206,12 +223,7 @@ impl Visitor for &mut Groups {
             }
             end = rows.group_end(from, shape, depth);
         }
-        let group = rows.part(from..end);
-        for column in &mut self.columns[..self.count] {
-            let is_ordered = column.number <= depth;
-            column.summary.add(group, shape, column.number, column.asked, is_ordered);
-        }
-        self.rows += group.len() as u64;
+        self.add(shape, rows.part(from..end));
         self.at = end;
         if end < rows.len() { Progress::GroupEnds } else { Progress::PageEnds }
     }
@@ -223,18 +235,32 @@ impl Visitor for &mut Groups {
         }
         let mut next = end;
         if self.depth > 0 {
-            let order = Bytes::order(columns);
-            let group_end = |strings: &Strings| matches.end_before(from, &strings.end, order, Direction::Forward);
             if self.group.is_none() {
-                let ascends = self.before.is_none() || group_end(&self.strings) == from;
-                if !ascends || self.strings.begin(columns, matches, from, self.depth).is_none() {
+                let ascends = self.before.is_none() || self.strings.group_end(columns, matches, from) == from;
+                if !ascends || self.strings.take_group(columns, matches, from).is_none() {
                     return Progress::Flawed;
                 }
                 self.group = Some((self.before.map_or(0, |(number, _)| number + 1), false));
             }
-            next = group_end(&self.strings).min(end);
+            next = self.strings.group_end(columns, matches, from).min(end);
+        }
+        if next == from {
+            // A group that has begun here has a row here.
+            return if self.rows > 0 { Progress::GroupEnds } else { Progress::Flawed };
         }
         self.rows += (next - from) as u64;
+        for column in &mut self.columns[..self.count] {
+            let Some(values) = self.strings.add(columns, matches, from..next, column.number) else {
+                return Progress::Flawed;
+            };
+            column.values += values;
+        }
+        for (filter, count) in self.filtered[..self.filters.count()].iter_mut().enumerate() {
+            // SAFETY: the node has begun, and has made room. No frame here owns a destructor.
+            let taken = unsafe { self.filters.count_strings(filter, columns, matches, from..next) };
+            let Some(taken) = taken else { return Progress::Flawed };
+            *count += taken;
+        }
         self.at = next;
         if next < end { Progress::GroupEnds } else { Progress::PageEnds }
     }
@@ -265,8 +291,9 @@ impl Visitor for &mut LastRows<'_> {
         !all && end == rows.len()
     }
 
-    fn strings(self, _columns: &BytesColumns, _matches: &Matches<Bytes>) -> bool {
-        false
+    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>) -> bool {
+        // What is damaged, a scan that goes forward comes to, too.
+        self.0.strings.add_last(columns, matches) == Some(false)
     }
 
     fn count(self, _rows: usize) -> bool {

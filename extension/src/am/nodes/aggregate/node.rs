@@ -11,7 +11,9 @@ use pgrx::pg_sys::{
     TupleTableSlot,
 };
 
-use super::groups::{Groups, LastRows, Progress, Strings};
+use super::filters::Filters;
+use super::groups::{Groups, LastRows, Progress};
+use super::strings::Strings;
 use super::{MOST_COLUMNS, MOST_ITEMS, Task, results};
 use crate::am::nodes::executor::{self, Below, Work};
 use crate::am::scan::pages;
@@ -57,7 +59,7 @@ impl Work for Aggregate {
         (&SCAN, &EXEC)
     }
 
-    unsafe fn begin(_node: &mut CustomScanState, plan: &CustomScan, below: Below) -> Aggregate {
+    unsafe fn begin(node: &mut CustomScanState, plan: &CustomScan, below: Below) -> Aggregate {
         // SAFETY: a plan of `path`'s; the index is open, unless the plan is only explained.
         unsafe {
             let Some(task) = Task::of(list::integers(plan.custom_private)) else { executor::malformed::<Aggregate>() };
@@ -67,7 +69,9 @@ impl Work for Aggregate {
             if !rel.is_null() {
                 by_value.iter_mut().zip(column::widths(rel)).for_each(|(place, width)| *place = width);
             }
-            let groups = Groups::new(&task, Strings::new(by_value, pg_sys::CurrentMemoryContext));
+            let context = pg_sys::CurrentMemoryContext;
+            let filters = Filters::begin(node, plan, &task, by_value, context);
+            let groups = Groups::new(&task, Strings::new(&task, by_value, context), filters);
             let rooms = [const { ImageBuffer::new() }; MOST_ITEMS];
             Aggregate { below, task, shape, groups, stage: Stage::Fresh, rooms }
         }
@@ -151,7 +155,7 @@ impl Aggregate {
         if !self.task.is_grouped {
             self.stage = Stage::Done;
         }
-        !self.task.is_grouped || self.groups.rows() > 0
+        !self.task.is_grouped || self.groups.rows(None) > 0
     }
 
     /// Begins the index's scan. If conditions have to be looked at again, rows come one by one. Exact lanes never need that,
@@ -161,7 +165,7 @@ impl Aggregate {
         unsafe {
             self.below.child.prepare();
             if self.shape.is_none() {
-                self.groups.strings().prepare();
+                self.groups.prepare_strings();
             }
             if pages::rechecks(self.below.child.scan()) {
                 self.stage = Stage::Rechecked { is_there: false };

@@ -8,9 +8,10 @@ use pgrx::pg_sys::{
     NodeTag, Oid, Path, Plan, PlannerInfo, RelOptInfo, SortGroupClause, TargetEntry, UpperRelationKind,
 };
 
+use super::filters::bits;
 use super::{Aggregate, Item, MOST_COLUMNS, Output, Task};
 use crate::am::cost;
-use crate::am::nodes::executor::Work;
+use crate::am::nodes::executor::{self, Work};
 use crate::am::nodes::{OPERATORS_A_ROW, child, new_path, new_plan, tables};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list};
@@ -82,11 +83,15 @@ struct Grouping {
     split: pg_sys::AggSplit::Type,
 }
 
-/// What is wanted of an index: rows grouped by columns, a bit for each, and a task, whose items are these expressions.
+/// What is wanted of an index: rows grouped by columns, a bit for each, and a task, whose items are these expressions, and
+/// whose filters these.
 struct Wanted {
     columns: u32,
     task: Task,
+    /// Whether it takes all rows of a group. Of 0 and -0, which are equal, it matters which came last.
+    takes_all: bool,
     expressions: *mut List,
+    filters: *mut List,
 }
 
 /// An index, as far as values of its columns may be asked for.
@@ -207,20 +212,22 @@ impl Grouping {
         // SAFETY: the planner's.
         unsafe {
             let columns = self.group_columns(index)?;
-            let expressions = self.expressions(index, &mut task)?;
+            let (expressions, filters) = self.expressions(index, &mut task)?;
             // Groups of byte strings of which nothing more is asked are another node's.
-            let is_wanted = index.shape.is_some() || task.items().iter().any(|item| item.output == Output::Rows);
-            is_wanted.then_some(Wanted { columns, task, expressions })
+            let is_wanted = index.shape.is_some() || task.items().iter().any(|item| item.output != Output::Group);
+            let types = index.shape.as_ref().map_or(&[][..], |shape| shape.columns());
+            let is_of_floats = |item: &Item| types.get(item.column).is_some_and(|column| column.ty.is_float());
+            let takes_all = task.items().iter().any(|item| item.output != Output::Group && is_of_floats(item));
+            is_wanted.then_some(Wanted { columns, task, takes_all, expressions, filters })
         }
     }
 
     /// The node's path above a scan of the index, if rows come in groups of these columns.
-    unsafe fn path(&self, scan: *mut IndexPath, wanted: Wanted) -> Option<*mut CustomPath> {
-        let Wanted { columns, mut task, expressions } = wanted;
+    unsafe fn path(&self, scan: *mut IndexPath, mut wanted: Wanted) -> Option<*mut CustomPath> {
         // SAFETY: the planner's.
         unsafe {
-            task.depth = tables::prefix(&*scan, columns, task.shown_columns())?;
-            self.make(scan, task, expressions)
+            wanted.task.depth = tables::prefix(&*scan, wanted.columns, wanted.task.shown_columns())?;
+            wanted.task.asks_about_next().then(|| self.make(scan, wanted))?
         }
     }
 
@@ -249,9 +256,10 @@ impl Grouping {
         }
     }
 
-    /// What the node has to give, columns and aggregates of columns. `None` if there is something else.
-    unsafe fn expressions(&self, index: &Candidate, task: &mut Task) -> Option<*mut List> {
-        let mut expressions: *mut List = core::ptr::null_mut();
+    /// What the node has to give, columns and aggregates of columns, and the filters of these. `None` if there is something
+    /// else.
+    unsafe fn expressions(&self, index: &Candidate, task: &mut Task) -> Option<(*mut List, *mut List)> {
+        let (mut expressions, mut filters) = (core::ptr::null_mut(), core::ptr::null_mut());
         let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_INCLUDE_PLACEHOLDERS;
         // SAFETY: the planner's.
         unsafe {
@@ -260,7 +268,10 @@ impl Grouping {
                     if ffi::list_member(expressions, expression.cast()) {
                         continue;
                     }
-                    let item = index.item(self.input, expression, self.split)?;
+                    let mut item = index.item(self.input, expression, self.split)?;
+                    if let Some(condition) = filter_of(expression) {
+                        item.filter = Some(index.filter(self.input, condition, task, &mut filters)?);
+                    }
                     if !task.add(item) {
                         return None;
                     }
@@ -268,11 +279,12 @@ impl Grouping {
                 }
             }
         }
-        Some(expressions)
+        Some((expressions, filters))
     }
 
     /// Makes the path.
-    unsafe fn make(&self, scan: *mut IndexPath, mut task: Task, expressions: *mut List) -> Option<*mut CustomPath> {
+    unsafe fn make(&self, scan: *mut IndexPath, wanted: Wanted) -> Option<*mut CustomPath> {
+        let Wanted { mut task, takes_all, expressions, filters, .. } = wanted;
         // SAFETY: the planner's; new memory of the right size, zeroed.
         unsafe {
             let child = &(*scan).path;
@@ -289,8 +301,8 @@ impl Grouping {
                 new.disabled_nodes = child.disabled_nodes;
             }
             let target = &*self.target;
-            let mut total = cost_of_all(&*scan, new.rows);
-            if task.is_of_ends() && !child.parallel_aware {
+            let mut total = cost_of_all(&*scan, new.rows) + self.cost_of_filters(filters, child.rows);
+            if task.is_of_ends() && !takes_all && !child.parallel_aware {
                 let jumping = self.cost_of_ends(&*scan, &task);
                 task.jumps = jumping < total;
                 total = total.min(jumping);
@@ -302,10 +314,19 @@ impl Grouping {
             }
             (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
             (*path).custom_paths = list::of([scan]);
-            (*path).custom_private = list::of([list::of_integers(task.integers()), expressions, self.having]);
+            let integers = list::of_integers(task.integers());
+            (*path).custom_private = list::of([integers, expressions, self.having, filters]);
             (*path).methods = &*METHODS;
             Some(path)
         }
+    }
+
+    /// What it costs to evaluate filters for so many rows.
+    unsafe fn cost_of_filters(&self, filters: *mut List, rows: f64) -> f64 {
+        let mut cost = pg_sys::QualCost { startup: 0.0, per_tuple: 0.0 };
+        // SAFETY: the planner's.
+        unsafe { ffi::cost_qual_eval(&mut cost, filters, self.root) };
+        cost.startup + cost.per_tuple * rows
     }
 
     /// What the node costs if it leaves out the middle of each group: a descent to the next one, and another one to the
@@ -351,10 +372,38 @@ impl Candidate {
         // SAFETY: the planner's; a node is what its tag says.
         unsafe {
             match (*expression).type_ {
-                NodeTag::T_Var => Some(Item { output: Output::Group, column: self.column_of(table, expression)? }),
+                NodeTag::T_Var => Some(Item::of_all(Output::Group, self.column_of(table, expression)?)),
                 NodeTag::T_Aggref => self.aggregate(table, &*expression.cast::<Aggref>(), split),
                 _ => None,
             }
+        }
+    }
+
+    /// Which of the task's filters a condition is, one more if it has not been seen. `None` if the index does not say all
+    /// that it is about, or it matters how often it is evaluated.
+    unsafe fn filter(
+        &self,
+        table: *mut RelOptInfo,
+        condition: *mut Expr,
+        task: &mut Task,
+        filters: &mut *mut List,
+    ) -> Option<usize> {
+        // SAFETY: the planner's.
+        unsafe {
+            let mut all = list::members::<Expr>(*filters);
+            if let Some(found) = all.position(|filter| ffi::equal(filter.cast(), condition.cast())) {
+                return Some(found);
+            }
+            if ffi::contain_volatile_functions(condition.cast()) || ffi::contain_subplans(condition.cast()) {
+                return None;
+            }
+            let new = list::cells(*filters).len();
+            let columns = task.filters.get_mut(new)?;
+            for column in columns_of(condition) {
+                *columns |= 1 << self.column_of(table, column)?;
+            }
+            *filters = ffi::lappend(*filters, condition.cast());
+            Some(new)
         }
     }
 
@@ -366,8 +415,7 @@ impl Candidate {
     ) -> Option<Item> {
         // SAFETY: the planner's.
         unsafe {
-            let is_plain = aggregate.aggfilter.is_null()
-                && aggregate.aggorder.is_null()
+            let is_plain = aggregate.aggorder.is_null()
                 && aggregate.aggdirectargs.is_null()
                 && aggregate.aggkind as u8 == b'n'
                 && aggregate.agglevelsup == 0
@@ -377,43 +425,74 @@ impl Candidate {
             }
             let function = aggregate.aggfnoid.to_u32();
             if function == pg_sys::F_COUNT_ {
-                return Some(Item { output: Output::Rows, column: 0 });
+                return Some(Item::of_all(Output::Rows, 0));
             }
             let mut arguments = list::members::<TargetEntry>(aggregate.args);
             let (Some(argument), None) = (arguments.next(), arguments.next()) else { return None };
             let expression: *mut Expr = (*argument).expr;
+            let Some(shape) = &self.shape else {
+                return self.aggregate_of_strings(table, aggregate, expression.cast());
+            };
             let column = self.column_of(table, expression.cast())?;
-            let ty = self.shape.as_ref()?.columns()[column].ty;
+            let ty = shape.columns()[column].ty;
             if let Some(output) = self.end(aggregate, column, ffi::exprType(expression.cast())) {
-                return Some(Item { output, column });
+                return Some(Item::of_all(output, column));
             }
             let output = match (function, ty) {
                 (pg_sys::F_COUNT_ANY, _) => Output::Count,
                 (pg_sys::F_SUM_INT2, ColumnType::Int2)
                 | (pg_sys::F_SUM_INT4, ColumnType::Int4)
-                | (pg_sys::F_SUM_INT8, ColumnType::Int8) => Output::Sum,
+                | (pg_sys::F_SUM_INT8, ColumnType::Int8)
+                | (pg_sys::F_SUM_FLOAT4, ColumnType::Float4)
+                | (pg_sys::F_SUM_FLOAT8, ColumnType::Float8) => Output::Sum,
                 (pg_sys::F_AVG_INT2, ColumnType::Int2)
                 | (pg_sys::F_AVG_INT4, ColumnType::Int4)
-                | (pg_sys::F_AVG_INT8, ColumnType::Int8) => Output::Average,
+                | (pg_sys::F_AVG_INT8, ColumnType::Int8)
+                | (pg_sys::F_AVG_FLOAT4, ColumnType::Float4)
+                | (pg_sys::F_AVG_FLOAT8, ColumnType::Float8) => Output::Average,
                 _ => return None,
             };
             let output = match (split, output, ty) {
                 (pg_sys::AggSplit::AGGSPLIT_SIMPLE, ..) => output,
-                // A part of a sum of bigints, or of their average, is in a form of the server's own.
+                // A part of a sum of bigints, or of their average or that of floats, is in a form of the server's own.
                 (_, Output::Sum | Output::Average, ColumnType::Int8) => return None,
+                (_, Output::Average, ty) if ty.is_float() => return None,
                 (_, Output::Average, _) => Output::CountAndSum,
                 _ => output,
             };
-            aggregate.aggdistinct.is_null().then_some(Item { output, column })
+            aggregate.aggdistinct.is_null().then_some(Item::of_all(output, column))
+        }
+    }
+
+    /// What an aggregate of a column asks for where keys are byte strings. Which column is the next one, is known later.
+    unsafe fn aggregate_of_strings(
+        &self,
+        table: *mut RelOptInfo,
+        aggregate: &Aggref,
+        expression: *mut Node,
+    ) -> Option<Item> {
+        // SAFETY: the planner's.
+        unsafe {
+            let ty = ffi::exprType(expression);
+            let column = self.column_of(table, stored(expression))?;
+            if aggregate.aggfnoid.to_u32() == pg_sys::F_COUNT_ANY {
+                let is_of_all = aggregate.aggfilter.is_null() && aggregate.aggdistinct.is_null();
+                return is_of_all.then_some(Item::of_all(Output::Count, column));
+            }
+            let is_alike = aggregate.inputcollid == *(*self.info).indexcollations.add(column);
+            let end = self.end(aggregate, column, ty).filter(|_| is_alike && aggregate.aggfilter.is_null())?;
+            let is_descending = *(*self.info).reverse_sort.add(column);
+            let output = if (end == Output::Least) == is_descending { Output::Last } else { Output::First };
+            Some(Item::of_all(output, column))
         }
     }
 
     /// Whether an aggregate gives the first or the last value in the column's order, as the catalog says of `min` and
-    /// `max`. Floats are left out: of 0 and -0, which are equal, it matters which came last.
+    /// `max`.
     unsafe fn end(&self, aggregate: &Aggref, column: usize, ty: Oid) -> Option<Output> {
         // SAFETY: the planner's, and a catalog lookup.
         unsafe {
-            if aggregate.aggtype != ty || self.shape.as_ref()?.columns()[column].ty.is_float() {
+            if aggregate.aggtype != ty {
                 return None;
             }
             let operator = ffi::sort_operator(aggregate.aggfnoid)?;
@@ -424,6 +503,33 @@ impl Candidate {
             }
         }
     }
+}
+
+/// The condition of the rows that an aggregate takes, if it has one.
+unsafe fn filter_of(expression: *mut Node) -> Option<*mut Expr> {
+    // SAFETY: the planner's; a node is what its tag says.
+    unsafe {
+        let aggregate = ((*expression).type_ == NodeTag::T_Aggref).then_some(expression.cast::<Aggref>())?;
+        Some((*aggregate).aggfilter).filter(|filter| !filter.is_null())
+    }
+}
+
+/// What an expression has from the index, if the server only takes it for another type, as a varchar for a text.
+unsafe fn stored(expression: *mut Node) -> *mut Node {
+    // SAFETY: the planner's; a node is what its tag says.
+    unsafe {
+        match (*expression).type_ {
+            NodeTag::T_RelabelType => (*expression.cast::<pg_sys::RelabelType>()).arg.cast(),
+            _ => expression,
+        }
+    }
+}
+
+/// The columns that a condition is about.
+unsafe fn columns_of(condition: *mut Expr) -> impl Iterator<Item = *mut Node> {
+    let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_INCLUDE_PLACEHOLDERS;
+    // SAFETY: the planner's.
+    unsafe { list::members(ffi::pull_var_clause(condition.cast(), flags as _)) }
 }
 
 /// The index-only scans that the server would make of an index alone, by one process and by several, if they decide all
@@ -477,6 +583,18 @@ unsafe fn cost_of_all(scan: &IndexPath, groups: f64) -> f64 {
     }
 }
 
+/// The columns that filters are about and that are not given as they are, in the task's order.
+unsafe fn columns_behind(index: &IndexOptInfo, task: &Task, filters: *mut List) -> impl Iterator<Item = *mut Expr> {
+    // SAFETY: the planner's.
+    unsafe {
+        let of_number = move |number: usize| {
+            let mut all = list::members::<Expr>(filters).flat_map(|filter| columns_of(filter));
+            all.find(|&column| tables::column(index, &*index.rel, column) == Some(number)).map(|column| column.cast())
+        };
+        bits(task.columns_behind()).filter_map(of_number)
+    }
+}
+
 /// Makes the plan of a path.
 #[pg_guard]
 unsafe extern "C-unwind" fn plan(
@@ -491,11 +609,17 @@ unsafe extern "C-unwind" fn plan(
     unsafe {
         let mut private = list::members::<List>((*path).custom_private);
         let mut next = || private.next().unwrap_or(core::ptr::null_mut());
-        let (task, expressions, having) = (next(), next(), next());
+        let (integers, expressions, having, filters) = (next(), next(), next(), next());
         let scan = new_plan::<Aggregate>(path, targets, plans);
         (*scan).scan.plan.qual = having;
-        (*scan).custom_private = task;
-        for (at, expression) in list::members::<Expr>(expressions).enumerate() {
+        (*scan).custom_private = integers;
+        (*scan).custom_exprs = filters;
+        let below = list::members::<IndexPath>((*path).custom_paths).next();
+        let (Some(index), Some(task)) = (below, Task::of(list::integers(integers))) else {
+            executor::malformed::<Aggregate>()
+        };
+        let behind = columns_behind(&*(*index).indexinfo, &task, filters);
+        for (at, expression) in list::members::<Expr>(expressions).chain(behind).enumerate() {
             let entry = ffi::makeTargetEntry(expression, at as i16 + 1, core::ptr::null_mut(), false);
             (*scan).custom_scan_tlist = ffi::lappend((*scan).custom_scan_tlist, entry.cast());
         }

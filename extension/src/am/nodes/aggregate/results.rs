@@ -22,21 +22,29 @@ pub(super) unsafe fn value(
     room: &mut ImageBuffer,
 ) -> Option<Datum> {
     if item.output == Output::Rows {
-        return Some(Datum::from(groups.rows() as i64));
+        return Some(Datum::from(groups.rows(item.filter) as i64));
     }
-    // Of byte strings nothing else is asked but what they are grouped by.
-    let Some(shape) = shape else { return groups.value(item.column) };
+    let Some(shape) = shape else { return groups.of_strings(item) };
     let ty = shape.columns().get(item.column)?.ty;
-    let summary = groups.summary(item.column);
+    let summary = groups.summary(item.column, item.filter);
     let end = |which: usize| summary.ends(ty).map(|ends| ends[which]);
     // SAFETY: no frame here owns a destructor.
     unsafe {
         match item.output {
             Output::Rows | Output::Count => Some(Datum::from(summary.count() as i64)),
             Output::Group => groups.image(item.column).map(|image| column::value(ty, image, room)),
-            Output::Least => end(0).map(|image| column::value(ty, image, room)),
-            Output::Greatest => end(1).map(|image| column::value(ty, image, room)),
+            Output::Least | Output::First => end(0).map(|image| column::value(ty, image, room)),
+            Output::Greatest | Output::Last => end(1).map(|image| column::value(ty, image, room)),
             Output::Sum if summary.count() == 0 => None,
+            Output::Sum if ty.is_float() => {
+                let sums = summary.float_sums();
+                let image = if ty == ColumnType::Float4 {
+                    (sums.sum as f32).to_bits().into()
+                } else {
+                    sums.sum.to_bits().into()
+                };
+                Some(column::value(ty, checked(image, sums.sum_overflows), room))
+            }
             Output::Sum if ty == ColumnType::Int8 => Some(numeric(summary.sum())),
             // A sum of bigints would have to be of more rows than there are.
             Output::Sum => Some(Datum::from(summary.sum() as i64)),
@@ -45,12 +53,25 @@ pub(super) unsafe fn value(
                 Some(pair([count, sum]))
             }
             Output::Average if summary.count() == 0 => None,
+            Output::Average if ty.is_float() => {
+                let (sums, count) = (summary.float_sums(), summary.count() as f64);
+                Some(Datum::from(checked(sums.total / count, sums.total_overflows).to_bits()))
+            }
             Output::Average => {
                 let (sum, count) = (numeric(summary.sum()), numeric(summary.count().into()));
                 Some(ffi::DirectFunctionCall2Coll(ffi::numeric_div, InvalidOid, sum, count))
             }
         }
     }
+}
+
+/// A result, unless floats have overflowed.
+unsafe fn checked<T>(result: T, overflows: bool) -> T {
+    if overflows {
+        // SAFETY: the server's error. No frame here owns a destructor.
+        unsafe { ffi::float_overflow_error() }
+    }
+    result
 }
 
 /// An array of two bigints.
