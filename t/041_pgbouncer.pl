@@ -73,7 +73,8 @@ my %scripts = (
 	range => "\\set v random(-999, 900)\nSELECT v, count(*) FILTER (WHERE v % 2 = 0) FROM t WHERE v BETWEEN :v AND :v + 50 GROUP BY v;\n");
 append_to_file("$directory/$_.sql", $scripts{$_}) for keys %scripts;
 my @files = map { ('-f', "$directory/$_.sql") } sort keys %scripts;
-my $load = IPC::Run::start([ 'pgbench', '-n', '-M', 'prepared', '-c', '12', '-j', '2', '-T', $seconds, @files, $through ], '<', '/dev/null', '>', \my $report, '2>', \my $errors);
+# A thread for each client: one that prepares a statement waits, and others may have what it waits for.
+my $load = IPC::Run::start([ 'pgbench', '-n', '-M', 'prepared', '-c', '12', '-j', '12', '-T', $seconds, @files, $through ], '<', '/dev/null', '>', \my $report, '2>', \my $errors);
 my $until = time + $seconds - 2;
 my $rounds = 0;
 while (time < $until)
