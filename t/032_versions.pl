@@ -34,6 +34,9 @@ sub installation
 		copy($program, $copy) or die "$copy: $!";
 		chmod 0755, $copy;
 	}
+	# The programs of 16's package find their libraries from where they are, too.
+	my $libraries = dirname(dirname(dirname($bin))) . '/pgserver.libs';
+	symlink $libraries, "$top$libraries" if -d $libraries;
 	# First, so that they are taken even if an older installation has left such a script.
 	symlink $_, "$top$share/extension/" . basename($_) for @scripts;
 	symlink $_, "$top$_" for grep { $is_kept || !/fpbtree/ } glob("$library/*"), glob("$share/extension/*");
