@@ -2,7 +2,8 @@
 //! them.
 //!
 //! `path` offers it to the planner above the index-only scan that the server would make, `node` runs it, `groups` adds
-//! up pages of rows, `filters` says which of them, `strings` knows those that are no lanes, and `results` makes values of the sums.
+//! up pages of rows, `filters` says which of them, `strings` knows those that are no lanes, and `results` makes values of
+//! the sums.
 
 mod filters;
 mod groups;
