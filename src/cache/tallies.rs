@@ -150,19 +150,19 @@ impl<'m, W: Word> Tallies<'m, W> {
 
     /// Gives the place to the owner, whose guest one is then, if it is nobody's and nobody is there.
     fn take(&self, at: usize, owner: u64) -> bool {
-        let before = self.owners[at].load();
-        if !is_nobody(before) || self.guests[at].compare_exchange(0, 1).is_err() {
+        if !is_nobody(self.owners[at].load()) || self.guests[at].compare_exchange(0, 1).is_err() {
             return false;
         }
-        // Who had taken it and left meanwhile has another's counts there.
-        if self.owners[at].load() == before {
+        // Others may have had it meanwhile. If it is theirs now, it may be left the next moment with their counts in it; if it
+        // is nobody's, it stays so while there is a guest.
+        let is_nobodys = is_nobody(self.owners[at].load());
+        if is_nobodys {
             self.counts(at).iter().chain([&self.since[at]]).for_each(|word| word.store(0));
-        }
-        let is_taken = self.owners[at].compare_exchange(before, owner).is_ok();
-        if !is_taken {
+            self.owners[at].store(owner);
+        } else {
             self.leave(at);
         }
-        is_taken
+        is_nobodys
     }
 
     fn counts(&self, at: usize) -> &'m [W] {

@@ -1,8 +1,8 @@
 //! The hot-key cache: what it says of a key is what is there, whoever changes it meanwhile; and who gets in.
 
+use crate::common::words::{ModelWord, deaf, seen};
 use crate::common::*;
 use fpbtree_engine::cache::hot_keys::{self, Admission, HotKey, HotKeys, Lookup};
-use fpbtree_engine::cache::word::Word;
 use fpbtree_engine::format::Tid;
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};
 use fpbtree_engine::scan::{Cursor, Direction, Matches, Selection};
@@ -10,7 +10,6 @@ use fpbtree_engine::store::memory::MemoryStore;
 use fpbtree_engine::tree::Tree;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use shuttle::sync::atomic::AtomicU64 as Modelled;
 use std::collections::HashMap;
 use std::panic::catch_unwind;
 use std::sync::atomic::Ordering::SeqCst;
@@ -247,47 +246,14 @@ fn threads_see_the_truth() {
     assert!(hits.into_inner() > 1000, "hardly anything was found");
 }
 
-/// A word under the model checker: every access is a point where another thread may go on.
-enum ModelWord {
-    Seen(Modelled),
-    /// The same, but what is written here is lost: this is how a mistake is put into the protocol.
-    Deaf(Modelled),
-}
-
-impl Word for ModelWord {
-    fn load(&self) -> u64 {
-        let (Self::Seen(word) | Self::Deaf(word)) = self;
-        word.load(SeqCst)
-    }
-
-    fn store(&self, value: u64) {
-        if let Self::Seen(word) = self {
-            word.store(value, SeqCst);
-        }
-    }
-
-    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
-        match self {
-            Self::Seen(word) => word.compare_exchange(current, new, SeqCst, SeqCst),
-            Self::Deaf(_) => Ok(current),
-        }
-    }
-
-    fn fence() {}
-
-    fn pause(_: u32) {
-        shuttle::thread::yield_now();
-    }
-}
-
 /// Keys in the places of one line or two, wide or with two rows or of another index: looked for and kept by two threads
-/// while a third changes their page and forgets some. `deaf` words lose what is written.
-fn model(deaf: fn(usize) -> bool) {
+/// while a third changes their page and forgets some. Words that are deaf lose what is written.
+fn model(is_deaf: fn(usize) -> bool) {
     // Eight stamps and one pair of lines.
     const WORDS: usize = 24;
     let keys = || [hot(1), hot(2), hot(3 << 64 | 1), hot(4), HotKey { owner: owner(PAGES, 8), lane: 1 }];
     let run = move || {
-        let word = |at| if deaf(at) { ModelWord::Deaf(Modelled::new(0)) } else { ModelWord::Seen(Modelled::new(0)) };
+        let word = |at| if is_deaf(at) { deaf() } else { seen() };
         let words: Arc<Vec<ModelWord>> = Arc::new((0..WORDS).map(word).collect());
         // The page: its lock is the model's, and what is in it the number of its last change.
         let page = Arc::new(shuttle::sync::RwLock::new(0));

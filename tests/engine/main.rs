@@ -19,5 +19,6 @@ mod removal;
 mod scan;
 mod sizing;
 mod sort;
+mod tallies;
 mod tree;
 mod unique;

@@ -5,6 +5,7 @@
 pub mod bytes;
 mod lanes;
 pub mod nodes;
+pub mod words;
 
 #[allow(unused_imports, reason = "each program uses its part")]
 pub use lanes::*;
