@@ -1,9 +1,13 @@
 //! Sorting entries whose keys are byte strings: records fill slabs of memory, and items that lead to them are sorted;
 //! runs that do not fit go to files.
 //!
+//! Records that come in order are compared with the one before, and stay as they are. From the first on that does not, none is
+//! compared, and all are sorted.
+//!
 //! Where only a function knows an opaque column's order, records are sorted by its hints, and then each is compared with
 //! the next by the function: n calls instead of n log n. A few that are not in order are put where they belong; if many are
-//! not, all are sorted by the function, and hints are not asked for any more.
+//! not, all are sorted by the function, and hints are not asked for any more. Records that came in order have no hints: these
+//! are made when they are sorted after all.
 
 use core::cmp::Ordering;
 
@@ -153,6 +157,9 @@ pub struct BytesSorter<'m, H, F: RunFiles> {
     files: F,
     runs: List<'m, BytesRun<'m, H, F>, H>,
     total: u64,
+    /// How many of the first records in memory came in order, and whether all did.
+    ascending: usize,
+    ascends: bool,
     /// Whether hints are asked for, and whether a record in memory has one.
     asks_for_hints: bool,
     has_hints: bool,
@@ -225,16 +232,21 @@ unsafe fn bytes_at<'r>(at: usize) -> &'r [u8] {
     unsafe { core::slice::from_raw_parts(record, record.cast::<Header>().read_unaligned().record()) }
 }
 
-/// The hint behind the record that an item leads to.
+/// Instead of a hint's length: it is made when it is asked for.
+const LATER: u8 = u8::MAX;
+
+const _: () = assert!(MOST_HINT < LATER as usize);
+
+/// The hint behind the record that an item leads to, if it was made.
 ///
 /// # Safety
 /// As [`bytes_at`], of a sorter's record in memory.
 #[inline]
-unsafe fn hint_at<'r>(at: usize) -> &'r [u8] {
+unsafe fn hint_at<'r>(at: usize) -> Option<&'r [u8]> {
     // SAFETY: the caller says that a record is there, behind which a sorter puts the length of its hint, and then that.
     unsafe {
         let length = record_of(at + bytes_at(at).len());
-        core::slice::from_raw_parts(length.add(1), usize::from(*length))
+        (*length != LATER).then(|| core::slice::from_raw_parts(length.add(1), usize::from(*length)))
     }
 }
 
@@ -252,6 +264,8 @@ struct Arena<'o, H> {
     /// Whether records have hints, and are sorted by them.
     hinted: bool,
     since_check: u32,
+    /// The last hint that was made for a record that had none.
+    hint: [u8; MOST_HINT],
 }
 
 impl<H> Arena<'_, H> {
@@ -261,10 +275,21 @@ impl<H> Arena<'_, H> {
         entry_of(unsafe { bytes_at(at) })
     }
 
+    /// The record's normal part and its hint.
     #[inline]
-    fn hint(&self, at: usize) -> &[u8] {
+    fn parts(&mut self, at: usize) -> (&[u8], &[u8]) {
         // SAFETY: as above.
-        if self.hinted { unsafe { hint_at(at) } } else { &[] }
+        let entry = entry_of(unsafe { bytes_at(at) });
+        // SAFETY: as above.
+        let made = if self.hinted { unsafe { hint_at(at) } } else { Some(&[][..]) };
+        let hint = match made {
+            Some(made) => made,
+            None => {
+                let length = self.order.map_or(0, |order| order.hint(entry.key.payload, &mut self.hint));
+                &self.hint[..length]
+            }
+        };
+        (entry.key.prefix, hint)
     }
 }
 
@@ -272,7 +297,7 @@ impl<'m, H: Host<'m>> Records for Arena<'_, H> {
     /// Marker bits take the place of some in the first word, so the second one begins with a byte of that.
     #[inline]
     fn word(&mut self, at: usize, number: usize) -> Option<u64> {
-        let (normal, hint) = (self.entry(at).key.prefix, self.hint(at));
+        let (normal, hint) = self.parts(at);
         let from = HEAD * (number + 1);
         (from < normal.len() + hint.len()).then(|| word(normal, hint, from))
     }
@@ -335,7 +360,16 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
     }
 
     fn sort(&mut self, order: Option<BytesOrder<'_>>) {
-        let mut arena = Arena { host: self.host, order, hinted: self.has_hints, since_check: 0 };
+        if self.ascends {
+            return;
+        }
+        let mut arena = Arena { host: self.host, order, hinted: self.has_hints, since_check: 0, hint: [0; MOST_HINT] };
+        if self.has_hints {
+            for item in &mut self.items[..self.ascending] {
+                let (normal, hint) = arena.parts(item.at);
+                item.word = first_word(normal, hint);
+            }
+        }
         items::sort(&mut self.items, &mut arena);
         if self.has_hints && !items::mend(&mut self.items, &mut arena) {
             self.asks_for_hints = false;
@@ -345,7 +379,14 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
             }
             items::sort(&mut self.items, &mut arena);
         }
-        self.has_hints = false;
+    }
+
+    /// Whether an entry is not before all that are in memory, as long as none was that came before it.
+    #[inline]
+    fn is_next(&self, entry: &Entry<'_, Bytes>, order: Option<BytesOrder<'_>>) -> bool {
+        // SAFETY: the last item leads to a whole record, which does not change meanwhile.
+        let last = self.items.last().map(|last| entry_of(unsafe { bytes_at(last.at) }));
+        self.ascends && last.is_none_or(|last| compare(&last, entry, order).is_le())
     }
 
     /// The records in the items' order, which are fetched before they are come to.
@@ -381,7 +422,13 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
         self.files.finish(file);
         self.runs.push(BytesRun::new(self.host, self.files, file, self.filled, count));
         self.items.clear();
+        self.begin_run();
+    }
+
+    /// No record is in memory.
+    fn begin_run(&mut self) {
         (self.slab, self.used, self.filled) = (0, 0, 0);
+        (self.ascending, self.ascends, self.has_hints) = (0, true, false);
     }
 
     /// Gives back the memory of records, and with it what leads to them.
@@ -392,7 +439,8 @@ impl<'m, H: Host<'m>, F: RunFiles> BytesSorter<'m, H, F> {
             unsafe { self.host.free(core::ptr::slice_from_raw_parts_mut(memory.cast(), size)) };
         }
         self.slabs.free();
-        (self.slab, self.used, self.filled, self.taken) = (0, 0, 0, 0);
+        self.begin_run();
+        self.taken = 0;
     }
 
     fn sink(&self, heap: &mut [usize], mut at: usize, order: Option<BytesOrder<'_>>) {
@@ -425,7 +473,7 @@ impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
         slabs.push(RecordSlab::of(host, size));
         let taken = size + items.room() * size_of::<Item>();
         let (slab, used, filled, runs, total) = (0, 0, 0, List::new(host), 0);
-        let (asks_for_hints, has_hints) = (true, false);
+        let (ascending, ascends, asks_for_hints, has_hints) = (0, true, true, false);
         BytesSorter {
             host,
             slabs,
@@ -438,6 +486,8 @@ impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
             files,
             runs,
             total,
+            ascending,
+            ascends,
             asks_for_hints,
             has_hints,
         }
@@ -446,13 +496,17 @@ impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
     fn add(&mut self, entry: &Entry<'_, Bytes>, order: Option<BytesOrder<'_>>) {
         let (normal, payload) = (entry.key.prefix, entry.key.payload);
         let header = Header::of(entry);
+        let is_next = self.is_next(entry, order);
         let mut hint = [0; MOST_HINT];
-        let length = order.filter(|_| self.asks_for_hints).map_or(0, |order| order.hint(payload, &mut hint));
-        let hint = &hint[..length];
-        let size = header.record() + 1 + hint.len();
-        while !self.has_room(size) {
+        let hints = order.filter(|_| self.asks_for_hints && !is_next);
+        let length = hints.map_or(0, |order| order.hint(payload, &mut hint));
+        while !self.has_room(header.record() + 1 + length) {
             self.spill(order);
         }
+        // What comes behind all that was there may be the first of a new run.
+        self.ascends = is_next || self.items.is_empty();
+        let hint = if self.ascends { &[][..] } else { &hint[..length] };
+        let size = header.record() + 1 + hint.len();
         // SAFETY: there is room for the record and its hint in the slab, behind the records that items lead to, so
         // nobody reads there.
         let record = unsafe {
@@ -461,11 +515,12 @@ impl<'m, H: Host<'m>, F: RunFiles> Sorter<Bytes> for BytesSorter<'m, H, F> {
             record.add(HEADER).copy_from_nonoverlapping(normal.as_ptr(), normal.len());
             record.add(HEADER + normal.len()).copy_from_nonoverlapping(payload.as_ptr(), payload.len());
             let behind = record.add(header.record());
-            behind.write(hint.len() as u8);
+            behind.write(if self.ascends { LATER } else { hint.len() as u8 });
             behind.add(1).copy_from_nonoverlapping(hint.as_ptr(), hint.len());
             record
         };
         self.items.push(Item { word: first_word(normal, hint), at: record.expose_provenance() });
+        self.ascending += usize::from(self.ascends);
         self.has_hints |= !hint.is_empty();
         self.used += size;
         self.filled += header.record();

@@ -603,6 +603,13 @@ struct Hinting<'t> {
     columns: &'t Columns,
     hint: Hint,
     compared: Cell<usize>,
+    hinted: Cell<usize>,
+}
+
+impl<'t> Hinting<'t> {
+    fn new(taste: &'t Taste, hint: Hint) -> Self {
+        Hinting { columns: &taste.columns, hint, compared: Cell::new(0), hinted: Cell::new(0) }
+    }
 }
 
 impl CompareValues for Hinting<'_> {
@@ -613,6 +620,7 @@ impl CompareValues for Hinting<'_> {
 
     fn hint(&self, column: usize, value: &[u8], out: &mut [u8]) -> usize {
         assert_eq!(column, 0, "the first opaque column's");
+        self.hinted.set(self.hinted.get() + 1);
         // A terminator in front of which all bytes are more, as the values end with one.
         let mut bytes = value.to_ascii_lowercase();
         let flip = |bytes: &mut Vec<u8>| bytes.iter_mut().for_each(|byte| *byte = !*byte);
@@ -655,7 +663,7 @@ fn hints_need_not_be_true() {
             let taste = Taste::new(vec![column], 8, SMALL_KEY, flavours, 1 << 20);
             let made = random_rows(&taste, &mut random, 6000);
             let calls = |hint| {
-                let hinting = Hinting { columns: &taste.columns, hint, compared: Cell::new(0) };
+                let hinting = Hinting::new(&taste, hint);
                 let order = Some(BytesOrder { shape: &taste.shape, columns: &hinting });
                 Case { order, ..rows(&taste, &made) }.sorts_within(memory);
                 hinting.compared.get()
@@ -672,6 +680,34 @@ fn hints_need_not_be_true() {
                 let is_told = calls < nothing * 2 / 3 || flavours.len() > 1;
                 assert!(is_told, "{calls} calls with hints, {nothing} without");
             }
+        }
+    }
+}
+
+/// Of what comes in order no hint is asked for, and the function is called once a row. What comes in order at first is
+/// sorted with the rest, whatever hints say of that.
+#[test]
+fn what_comes_in_order_is_not_sorted() {
+    for (seed, hint) in
+        [Hint::True, Hint::Nothing, Hint::OfSome, Hint::Reversed, Hint::Scrambled].into_iter().enumerate()
+    {
+        let (taste, mut made) = opaque_rows(seed as u64, 3000);
+        made.sort_by(|a, b| (&a.sorts, a.tid.position()).cmp(&(&b.sorts, b.tid.position())));
+        let sort = |made: &[Row], memory| {
+            let hinting = Hinting::new(&taste, hint);
+            let order = Some(BytesOrder { shape: &taste.shape, columns: &hinting });
+            Case { order, ..rows(&taste, made) }.sorts_within(memory);
+            (hinting.compared.get(), hinting.hinted.get())
+        };
+        let (compared, hinted) = sort(&made, 1 << 24);
+        assert!(compared < made.len() && hinted == 0, "{compared} compared, {hinted} hints");
+        assert_eq!(sort(&made, 0).1, 0, "hints of runs that come in order");
+        for ordered in [made.len() - 1, made.len() / 2, 1] {
+            made[ordered..].reverse();
+            let turns = usize::from(ordered == made.len() - 1);
+            made[..ordered].rotate_left(turns);
+            sort(&made, 1 << 24);
+            sort(&made, 0);
         }
     }
 }

@@ -260,7 +260,13 @@ unsafe fn add<K: Sortable>(
         // Room enough never to use a file.
         let room = 2 * head.most;
         let sorter = sorter.get_or_insert_with(|| K::Sorter::new(SortMemory::of(head.context), Files::OWN, room));
+        // A comparison function may run statements that look at the index, which would take the sorter away.
+        head.is_broken = true;
+        let before = pg_sys::MemoryContextSwitchTo(head.scratch);
         sorter.add(&K::entry(&row), K::order(&columns));
+        pg_sys::MemoryContextSwitchTo(before);
+        ffi::MemoryContextReset(head.scratch);
+        head.is_broken = false;
         head.entries += 1;
         let taken = sorter.memory() - head.memory;
         head.memory += taken;
