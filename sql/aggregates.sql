@@ -201,7 +201,79 @@ INSERT INTO queries (query) VALUES
   ('SELECT lower(i), count(*) FILTER (WHERE i > ''abc5'') FROM w GROUP BY i'),
   ('SELECT md5(l), count(*) FILTER (WHERE length(l) > 100) FROM w GROUP BY l'),
   ('SELECT j, count(*) FILTER (WHERE j ->> ''a'' > ''5'') FROM w GROUP BY j'),
-  ('SELECT count(*) FILTER (WHERE x > ''Word 3'') FROM w WHERE x < repeat(''z'', 3000)');
+  ('SELECT count(*) FILTER (WHERE x > ''Word 3'') FROM w WHERE x < repeat(''z'', 3000)'),
+  ('SELECT e, count(n), sum(n), avg(n), trim_scale(max(n)), count(*) FROM w GROUP BY e'),
+  ('SELECT sum(n), avg(n), count(n), count(DISTINCT n) FROM w WHERE n < 5'),
+  ('SELECT x, sum(k), avg(k), count(k), max(k), count(*) FILTER (WHERE k > 500) FROM w GROUP BY x'),
+  ('SELECT x, sum(k) FILTER (WHERE k % 2 = 0), count(k) FILTER (WHERE k % 3 = 0), avg(k) FROM w WHERE x > ''Word 2'' GROUP BY x'),
+  ('SELECT lower(i), count(k), sum(k), avg(k) FILTER (WHERE k > 5000) FROM w GROUP BY i'),
+  ('SELECT sum(k), count(k) FROM w WHERE i > ''abc5'''),
+  ('SELECT e, sum(n) FILTER (WHERE n > 0), avg(n) FILTER (WHERE e = ''sad'') FROM w GROUP BY e'),
+  ('SELECT x, sum(k) FROM w WHERE x < repeat(''z'', 3000) GROUP BY x');
+-- Sums of all types that there are, of keys and beside them, of domains, and of numbers of any length.
+CREATE DOMAIN amount AS numeric CHECK (VALUE <> 17);
+CREATE TABLE sums (g text, n numeric, a amount, s smallint, i int, b bigint, r real, f float8, v interval, d date) WITH (autovacuum_enabled = off);
+INSERT INTO sums SELECT 'group ' || i % 7, CASE WHEN i % 11 > 0 THEN (i * 7919 % 10007 - 5000)::numeric * 10::numeric ^ (i % 5 * 9 - 18) END, i * 3 + 0.5,
+    i % 300, i * 1000, i * 1000000000000, i % 64 / 4.0, i % 64 / 8.0, make_interval(i % 3, i % 7, 0, i % 5, i % 24, 0, i % 50), date '2026-01-01' + i % 100
+  FROM generate_series(1, 5000) i;
+INSERT INTO sums (g, n) SELECT 'special ' || i, v::numeric FROM (VALUES (1, 'NaN'), (1, '5'), (2, 'infinity'), (2, '1e5'), (3, '-infinity'), (3, NULL),
+    (4, 'infinity'), (4, '-infinity'), (5, '-infinity'), (5, 'NaN'), (6, NULL), (7, '1e200'), (7, '-0.5'), (8, '1e200'), (8, '-1e200'), (8, '-1e-40'), (9, '0.000')) v (i, v);
+INSERT INTO sums (g, n) SELECT 'nines', repeat('9', 1 + i % 32)::numeric / 10::numeric ^ (i % 25) * (-1) ^ i FROM generate_series(1, 500) i;
+CREATE INDEX sums_gn ON sums USING fpbtree (g, n DESC NULLS LAST) INCLUDE (a, s, i, b, r, f, v);
+CREATE INDEX sums_gv ON sums USING fpbtree (g DESC, v, a);
+CREATE INDEX sums_gif ON sums USING fpbtree (g COLLATE "C", i, f, b, s, r);
+CREATE INDEX sums_dv ON sums USING fpbtree (d, v);
+VACUUM (FREEZE, ANALYZE) sums;
+INSERT INTO queries (query) VALUES
+  ('SELECT g, count(n), sum(n), avg(n), count(*) FROM sums GROUP BY g'),
+  ('SELECT sum(n), avg(n) FROM sums WHERE g >= ''group'' AND g < ''group 5'''),
+  ('SELECT g, sum(n) FILTER (WHERE n > 0), sum(n) FILTER (WHERE n < 0), avg(n) FILTER (WHERE i % 2 = 0) FROM sums GROUP BY g'),
+  ('SELECT g, sum(a), avg(a), sum(s), avg(s), sum(i), avg(i), sum(b), avg(b) FROM sums GROUP BY g'),
+  ('SELECT g, sum(r), avg(r), sum(f), avg(f), count(a), count(v) FROM sums GROUP BY g'),
+  ('SELECT g, sum(v), avg(v), sum(v) FILTER (WHERE v > ''1 year'') FROM sums GROUP BY g'),
+  ('SELECT g, sum(a), count(DISTINCT v), count(*) FROM sums GROUP BY g'),
+  ('SELECT g, trim_scale(n), count(a), sum(a), count(*) FROM sums WHERE g < ''special 3'' GROUP BY g, n'),
+  ('SELECT d, sum(v), avg(v), count(DISTINCT v) FROM sums GROUP BY d'),
+  ('SELECT sum(v), avg(v), count(v) FROM sums WHERE d < ''2026-02-01'''),
+  ('SELECT g, count(DISTINCT n) FROM sums GROUP BY g'),
+  ('SELECT count(DISTINCT n) FROM sums WHERE g = ''group 3'''),
+  ('SELECT count(DISTINCT n), count(n), sum(n) FROM sums WHERE g = ''special 2'''),
+  ('SELECT count(DISTINCT n), count(n), sum(n) FROM sums WHERE g = ''nowhere''');
+-- Groups in the opposite order of the index.
+INSERT INTO queries (query) VALUES
+  ('SELECT a, count(*), sum(b), min(b), max(b), count(DISTINCT b) FROM t GROUP BY a ORDER BY a DESC'),
+  ('SELECT a, count(*), avg(b) FROM t GROUP BY a ORDER BY a DESC NULLS LAST'),
+  ('SELECT a, count(*) FROM t WHERE a BETWEEN 5 AND 50 GROUP BY a ORDER BY a DESC LIMIT 7'),
+  ('SELECT s, d, count(*), bool_or(o) FROM t GROUP BY s, d ORDER BY s NULLS FIRST, d LIMIT 50'),
+  ('SELECT a, max(b), min(b) FROM g GROUP BY a ORDER BY a DESC'),
+  ('SELECT DISTINCT a FROM g ORDER BY a DESC LIMIT 3'),
+  ('SELECT f, count(o), sum(f) FROM t GROUP BY f ORDER BY f DESC'),
+  ('SELECT v, s.* FROM generate_series(3, 5) v, LATERAL (SELECT a, max(b) AS most FROM g WHERE a <= v GROUP BY a ORDER BY a DESC LIMIT 2) s'),
+  ('SELECT x, count(*) FROM w GROUP BY x ORDER BY x DESC LIMIT 3');
+-- How many different values there are.
+INSERT INTO queries (query) VALUES
+  ('SELECT count(DISTINCT a) FROM t'),
+  ('SELECT count(DISTINCT a), count(a), count(*) FROM t WHERE a > 7'),
+  ('SELECT a, count(DISTINCT b) FROM t GROUP BY a'),
+  ('SELECT a, count(DISTINCT b), min(b), sum(b) FROM t WHERE a < 7 GROUP BY a HAVING count(DISTINCT b) > 5'),
+  ('SELECT count(DISTINCT b) FROM t WHERE a = 7'),
+  ('SELECT count(DISTINCT b) FROM t WHERE a = 5000'),
+  ('SELECT count(DISTINCT d), count(DISTINCT d) + 1 FROM t WHERE s = 5'),
+  ('SELECT s, count(DISTINCT d) FROM t GROUP BY s'),
+  ('SELECT count(DISTINCT d) FROM t'),
+  ('SELECT count(DISTINCT u) FROM t'),
+  ('SELECT count(DISTINCT f) FROM t'),
+  ('SELECT count(DISTINCT a) FROM g'),
+  ('SELECT count(DISTINCT x) FROM w'),
+  ('SELECT count(DISTINCT i) FROM w'),
+  ('SELECT count(DISTINCT i), count(*) FROM w WHERE i < ''abc3'''),
+  ('SELECT count(DISTINCT p) FROM w WHERE p > ''a'''),
+  ('SELECT p, count(DISTINCT vc) FROM w GROUP BY p'),
+  ('SELECT e, count(DISTINCT n) FROM w GROUP BY e'),
+  ('SELECT count(DISTINCT j) FROM w'),
+  ('SELECT count(DISTINCT l) FROM w'),
+  ('SELECT count(DISTINCT x) FROM w WHERE x < repeat(''z'', 3000)'),
+  ('SELECT v, (SELECT count(DISTINCT b) FROM t WHERE a = v) FROM generate_series(0, 5) v');
 -- Groups of texts of many pages, with NULLs at either end and groups of nothing else.
 CREATE TABLE h (s text, n numeric, at timestamptz) WITH (autovacuum_enabled = off);
 INSERT INTO h SELECT 'state ' || NULLIF(i % 5, 4), CASE WHEN i % 5 = 1 THEN NULL WHEN i % 3 > 0 THEN round(i / 7.0, 1 + i % 3) END,
@@ -224,7 +296,12 @@ INSERT INTO queries (query) VALUES
   ('SELECT a, max(b) FROM g WHERE current_setting(''application_name'') <> ''none'' GROUP BY a'),
   ('SELECT i, count(*) FROM (SELECT i COLLATE "C" AS i FROM w) s GROUP BY i'),
   ('SELECT x, count(k), max(c) FROM w GROUP BY x'),
-  ('SELECT count(DISTINCT a) FROM t'),
+  ('SELECT count(DISTINCT a) FILTER (WHERE a > 5) FROM t'),
+  ('SELECT count(DISTINCT b) FROM t WHERE a < 5'),
+  ('SELECT count(DISTINCT x COLLATE "C") FROM w'),
+  ('SELECT count(DISTINCT a + 1) FROM t'),
+  ('SELECT count(DISTINCT (a, b)) FROM t'),
+  ('SELECT a, count(DISTINCT c) FROM g GROUP BY a'),
   ('SELECT sum(DISTINCT a) FROM t WHERE a < 50'),
   ('SELECT count(*) FILTER (WHERE a > 5 AND random() < 2) FROM t'),
   ('SELECT count(*) FILTER (WHERE a IN (SELECT c FROM g)) FROM t'),
@@ -232,7 +309,8 @@ INSERT INTO queries (query) VALUES
   ('SELECT count(*) FILTER (WHERE na > ''name 3'') FROM w'),
   ('SELECT stddev(d) FROM f'),
   ('SELECT x, max(k) FILTER (WHERE k < 500) FROM w GROUP BY x'),
-  ('SELECT e, count(n), sum(n) FROM w GROUP BY e'),
+  ('SELECT e, count(n), stddev(n) FROM w GROUP BY e'),
+  ('SELECT e, trim_scale(max(n) FILTER (WHERE n < 2)), trim_scale(sum(DISTINCT n)) FROM w GROUP BY e'),
   ('SELECT count(*), min(k) FROM w WHERE x > ''Word 2'''),
   ('SELECT count(*), max(x COLLATE "POSIX") FROM w'),
   ('SELECT b, count(*) FROM t WHERE a < 5 GROUP BY b'),
@@ -325,6 +403,10 @@ EXPLAIN (COSTS OFF, VERBOSE) SELECT a, count(*) + 1, max(b) FROM t WHERE a > 5 G
 EXPLAIN (COSTS OFF, VERBOSE) SELECT a, count(*) FILTER (WHERE b > 5 AND a < 7), max(b) FILTER (WHERE b < 5) FROM t GROUP BY a;
 EXPLAIN (COSTS OFF) SELECT DISTINCT a FROM g ORDER BY a LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT a, max(b) FROM g GROUP BY a;
+EXPLAIN (COSTS OFF) SELECT a, count(*), max(b) FROM g GROUP BY a ORDER BY a DESC LIMIT 2;
+EXPLAIN (COSTS OFF) SELECT count(DISTINCT a) FROM g;
+EXPLAIN (COSTS OFF) SELECT count(DISTINCT b) FROM g WHERE a = 3;
+EXPLAIN (COSTS OFF) SELECT x, sum(k), avg(k) FILTER (WHERE k > 500) FROM w GROUP BY x;
 EXPLAIN (COSTS OFF) SELECT s, max(at) FROM h GROUP BY s;
 -- Versions differ in what else they say.
 CREATE FUNCTION analyzed(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -349,8 +431,11 @@ SELECT p ->> 'Node Type' AS node, p ->> 'Custom Plan Provider' AS provider, p ->
   FROM explained('SELECT s, d, count(*) FROM t GROUP BY s, d') p;
 -- By several processes, who have the groups of their pages each. That is worth it where rows have to be looked at: they take
 -- turns at reading leaves.
-CREATE TABLE copied WITH (autovacuum_enabled = off) AS SELECT a, s FROM t;
+CREATE TABLE copied WITH (autovacuum_enabled = off) AS SELECT a, s, b, f, (k % 50)::real AS r FROM t;
 CREATE INDEX copied_a ON copied USING fpbtree (a);
+CREATE INDEX copied_b ON copied USING fpbtree (b);
+CREATE INDEX copied_f ON copied USING fpbtree (f);
+CREATE INDEX copied_r ON copied USING fpbtree (r);
 DELETE FROM copied WHERE a = 40;
 ANALYZE copied;
 SET parallel_setup_cost = 0;
@@ -363,12 +448,26 @@ SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT count(*), count(a), sum(a), avg(a), max(a) FROM copied;
 SELECT count(*), count(a), sum(a), avg(a), max(a) FROM copied;
 SELECT avg(a), sum(a) FROM copied WHERE a > 1000;
+EXPLAIN (COSTS OFF) SELECT sum(b), avg(b), count(b) FROM copied;
+SELECT sum(b), avg(b), count(b) FROM copied;
+SELECT sum(b), avg(b), sum(b) FILTER (WHERE b > 0), avg(b) FILTER (WHERE b < -8000000000000000) FROM copied WHERE b < 1000;
+SELECT sum(b), avg(b) FROM copied WHERE b > 9100000000000000000;
+EXPLAIN (COSTS OFF) SELECT avg(f), count(f) FROM copied;
+SELECT round(avg(f)::numeric, 8), count(f) FROM copied;
+SELECT avg(r), sum(r), avg(r) FILTER (WHERE r < 0) FROM copied;
+SELECT avg(f) FROM copied WHERE f > 1e6;
 EXPLAIN (COSTS OFF) SELECT count(*) FILTER (WHERE a % 2 = 0), max(a) FILTER (WHERE a < 50), sum(a) FILTER (WHERE a > 90) FROM copied;
 SELECT count(*) FILTER (WHERE a % 2 = 0), max(a) FILTER (WHERE a < 50), sum(a) FILTER (WHERE a > 90) FROM copied;
 EXPLAIN (COSTS OFF) SELECT count(*), count(a), sum(a), avg(a), max(a) FROM t;
 SET max_parallel_workers_per_gather = 0;
 SELECT count(*), count(a), sum(a), avg(a), max(a) FROM copied;
 SELECT count(*) FILTER (WHERE a % 2 = 0), max(a) FILTER (WHERE a < 50), sum(a) FILTER (WHERE a > 90) FROM copied;
+SET fpbtree.custom_scans = off;
+SELECT sum(b), avg(b), count(b) FROM copied;
+SELECT sum(b), avg(b), sum(b) FILTER (WHERE b > 0), avg(b) FILTER (WHERE b < -8000000000000000) FROM copied WHERE b < 1000;
+SELECT round(avg(f)::numeric, 8), count(f) FROM copied;
+SELECT avg(r), sum(r), avg(r) FILTER (WHERE r < 0) FROM copied;
+SET fpbtree.custom_scans = on;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 SET fpbtree.custom_scans = off;

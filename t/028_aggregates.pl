@@ -294,7 +294,8 @@ sub aggregate
 	my @names = ('count', $type eq 'bool' ? ('bool_and', 'bool_or', 'every') : ('min', 'max'), $type =~ $is_integer || $type eq 'numeric' || $type eq 'float8' ? ('sum', 'avg', 'sum') : ());
 	my $call = one_of(@names) . "($column)";
 	return (chance(0.5) ? 'count(*)' : $call) . ' FILTER (WHERE ' . (condition(one_of(@others)))[0] . ')' if @others && chance(0.15);
-	return one_of("count(DISTINCT $column)", "$call FILTER (WHERE $column IS NOT NULL)", 'count(z)', "array_length(array_agg($column), 1)") if chance(0.03);
+	return "count(DISTINCT $column)" if chance(0.06);
+	return one_of("count(DISTINCT $column) FILTER (WHERE $column IS NOT NULL)", "$call FILTER (WHERE $column IS NOT NULL)", 'count(z)', "array_length(array_agg($column), 1)") if chance(0.03);
 	return one_of("coalesce(${call}::text, 'none')", "(SELECT $call)", "$call IS NULL", "count(*) + count($column)", "count($column) * 2 AS twice") if chance(0.1);
 	return $call;
 }

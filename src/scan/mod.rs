@@ -16,4 +16,4 @@ pub use jump_pointers::JumpPointers;
 pub use lanes::Selection;
 pub use ranges::{Direction, Everything, Range, RowsOf, Wanted};
 pub use rounds::Rounds;
-pub use summary::{Asked, Rows, Summary};
+pub use summary::{Asked, FloatSums, Rows, Summary};

@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use crate::format::{Key, Lane, Tid};
 use crate::keys::{ColumnType, KeyShape, Slot};
+use crate::scan::Direction;
 
 /// Rows that follow each other in an index of exact lanes.
 #[derive(Clone, Copy)]
@@ -20,12 +21,20 @@ pub struct Asked {
     pub sum: bool,
     /// The least of its values and the greatest.
     pub ends: bool,
+    /// How many different values it has, of rows that are in its order.
+    pub different: bool,
 }
 
 /// A column's values in some rows. All-zero bytes are those in none.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Summary {
     count: u64,
+    /// How many different ones there are, and what the rows have in common that have the last of them.
+    different: u64,
+    last: (u128, bool),
+    /// Whether one was behind the one before, and whether one was in front of it.
+    ascends: bool,
+    descends: bool,
     sum: i128,
     floats: FloatSums,
     /// The complement of the least value's field, and the greatest one's field: zeros are before any value. Of values that
@@ -47,7 +56,7 @@ pub struct FloatSums {
     /// Whether finite values have made that infinite, or the squares that the server keeps with it.
     pub total_overflows: bool,
     /// The sum of the squares of the values' differences from their average.
-    squares: f64,
+    pub squares: f64,
 }
 
 impl<'m, L: Lane> Rows<'m, L> {
@@ -145,6 +154,19 @@ impl Summary {
         self.count
     }
 
+    /// How many different ones, if that was asked for.
+    pub fn different(&self) -> u64 {
+        self.different
+    }
+
+    /// Whether different values did not come in the order of a scan, as those of a sound index do.
+    pub fn is_out_of_order(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Forward => self.descends,
+            Direction::Backward => self.ascends,
+        }
+    }
+
     /// Their sum, if that was asked for, of integers.
     pub fn sum(&self) -> i128 {
         self.sum
@@ -170,7 +192,10 @@ impl Summary {
             return;
         }
         let (of, slot) = (&shape.columns()[column], shape.slot(column));
-        let is_of_floats = of.ty.is_float() && asked != Asked::default();
+        if asked.different {
+            self.count_different(rows, shape, column);
+        }
+        let is_of_floats = of.ty.is_float() && (asked.sum || asked.ends);
         if is_of_floats || has_nulls(rows, shape, column, is_ordered) {
             return self.add_one_by_one(rows, shape, column, asked);
         }
@@ -188,6 +213,21 @@ impl Summary {
             }
         }
         self.count += rows.len() as u64;
+    }
+
+    /// Counts the different values of a column, in whose order the rows are.
+    fn count_different<L: Lane>(&mut self, rows: Rows<'_, L>, shape: &KeyShape, column: usize) {
+        let mut at = 0;
+        while at < rows.len() {
+            let value = rows.group(at, shape, column + 1);
+            let is_new = self.different == 0 || self.last != value;
+            if is_new && rows.image(at, shape, column).is_some() {
+                self.ascends |= self.different > 0 && value > self.last;
+                self.descends |= self.different > 0 && value < self.last;
+                (self.different, self.last) = (self.different + 1, value);
+            }
+            at = rows.group_end(at, shape, column + 1);
+        }
     }
 
     /// Adds values that are between NULLs, or of which the order matters.
@@ -221,7 +261,7 @@ impl Summary {
 
 impl FloatSums {
     /// Adds the `number`-th value, counted from 1; `is_single` says that it is a float4.
-    fn add(&mut self, value: f64, number: u64, is_single: bool) {
+    pub fn add(&mut self, value: f64, number: u64, is_single: bool) {
         let sum = match number {
             1 => value,
             _ if is_single => f64::from(self.sum as f32 + value as f32),
@@ -326,6 +366,7 @@ mod tests {
     use super::*;
     use crate::keys::Column;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     const TYPES: [ColumnType; 7] = [
         ColumnType::Int2,
@@ -414,7 +455,7 @@ mod tests {
         }
         for (c, of) in columns.iter().enumerate() {
             let is_integer = matches!(of.ty, ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8);
-            let asked = Asked { sum: is_integer || of.ty.is_float(), ends: true };
+            let asked = Asked { sum: is_integer || of.ty.is_float(), ends: true, different: c == 0 };
             let mut summary = Summary::default();
             for part in 0..parts {
                 let range = keys.len() * part / parts..keys.len() * (part + 1) / parts;
@@ -422,6 +463,10 @@ mod tests {
             }
             let values: Vec<u128> = keys.iter().filter_map(|(_, row)| row[c]).collect();
             assert_eq!(summary.count(), values.len() as u64);
+            let fields: BTreeSet<u128> = values.iter().map(|&image| of.ty.encode(image).0).collect();
+            assert_eq!(summary.different(), if c == 0 { fields.len() as u64 } else { 0 });
+            assert!(!summary.is_out_of_order(Direction::Forward));
+            assert_eq!(summary.is_out_of_order(Direction::Backward), c == 0 && fields.len() > 1);
             if is_integer {
                 assert_eq!(summary.sum(), values.iter().map(|&image| integer(of.ty, image)).sum::<i128>());
             }

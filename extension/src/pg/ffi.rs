@@ -519,7 +519,10 @@ unsafe extern "C-unwind" {
     pub fn ExplainPropertyBool(label: *const c_char, value: bool, state: *mut pg_sys::ExplainState);
     pub fn int64_to_numeric(value: i64) -> pg_sys::Numeric;
     pub fn numeric_in(call: FunctionCallInfo) -> Datum;
+    pub fn numeric_add(call: FunctionCallInfo) -> Datum;
     pub fn numeric_div(call: FunctionCallInfo) -> Datum;
+    pub fn interval_pl(call: FunctionCallInfo) -> Datum;
+    pub fn interval_div(call: FunctionCallInfo) -> Datum;
     pub fn DirectFunctionCall2Coll(function: Function, collation: Oid, first: Datum, second: Datum) -> Datum;
     pub fn DirectFunctionCall3Coll(
         function: Function,

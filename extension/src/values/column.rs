@@ -326,6 +326,18 @@ pub unsafe fn widths(rel: Relation) -> impl Iterator<Item = u8> {
     }
 }
 
+/// The types of each of an index's columns, which of a domain are what it is a domain over.
+///
+/// # Safety
+/// `rel` is open. May raise.
+pub unsafe fn base_types(rel: Relation) -> impl Iterator<Item = Oid> + Clone {
+    // SAFETY: the caller's, and a catalog lookup.
+    unsafe {
+        let descriptor = (*rel).rd_att;
+        (0..(*descriptor).natts as usize).map(move |at| ffi::getBaseType((*attribute(descriptor, at)).atttypid))
+    }
+}
+
 /// Whether index-only scans can give the index's values back.
 ///
 /// # Safety

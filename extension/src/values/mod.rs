@@ -10,6 +10,7 @@ pub mod compare_counts;
 pub mod elements;
 pub mod exact;
 pub mod keys;
+pub mod numeric_sum;
 pub mod row;
 pub mod sort_support;
 pub mod tuple;

@@ -221,7 +221,8 @@ impl DecimalClass {
             .find(|&class| class as u8 == code)
     }
 
-    const fn has_digits(self) -> bool {
+    /// Whether it is a number that is not zero.
+    pub const fn has_digits(self) -> bool {
         matches!(self, DecimalClass::Negative | DecimalClass::Positive)
     }
 }

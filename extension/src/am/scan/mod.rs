@@ -119,7 +119,7 @@ pub unsafe extern "C-unwind" fn amgettuple(scan: IndexScanDesc, direction: ScanD
     unsafe { with_state!(scan, state => state.next_in_page(&mut *scan, way(direction))) || next_match(scan, direction) }
 }
 
-fn way(direction: ScanDirection::Type) -> Direction {
+pub(super) fn way(direction: ScanDirection::Type) -> Direction {
     if direction == ScanDirection::BackwardScanDirection { Direction::Backward } else { Direction::Forward }
 }
 

@@ -67,19 +67,19 @@ impl Visibility {
 }
 
 impl<K: Searched> ScanState<K> {
-    /// Reads the next page of matches, the first one of the scan to begin with, and keeps those whose rows the snapshot
-    /// sees. Says whether there was a page; maybe no match of it is kept. Nothing is locked then; the page is pinned.
+    /// Reads the next page of matches, or the first one of the scan if it begins in a direction, and keeps those whose rows
+    /// the snapshot sees. Says whether there was a page; maybe no match of it is kept. Nothing is locked then; the page is pinned.
     unsafe fn read_visible(
         &mut self,
         scan: &mut IndexScanDescData,
-        is_first: bool,
+        begins: Option<Direction>,
         wants_keys: bool,
         visibility: &mut Visibility,
     ) -> bool {
         // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked. No frame here owns a destructor.
         unsafe {
-            if is_first {
-                self.start(scan, Direction::Forward);
+            if let Some(direction) = begins {
+                self.start(scan, direction);
                 // The pin is kept as if tuples were wanted.
                 K::want_keys(&mut self.conditions, wants_keys);
             }
@@ -422,14 +422,19 @@ pub unsafe fn rechecks(scan: IndexScanDesc) -> bool {
     unsafe { super::with_state!(scan, state => K::rechecks(&state.conditions)) }
 }
 
-/// Reads the next page of rows, the first one of the scan to begin with; `false` at the end of the scan. Unless it is said
-/// then that keys are wanted, they can only be counted.
+/// Reads the next page of rows, or the first one if the scan begins in a direction; `false` at the end of the scan. Unless it is
+/// said then that keys are wanted, they can only be counted.
 ///
 /// # Safety
 /// A scan of ours that `amrescan` prepared, for tuples; nothing is locked. May raise.
-pub unsafe fn read(scan: IndexScanDesc, is_first: bool, wants_keys: bool, visibility: &mut Visibility) -> bool {
+pub unsafe fn read(
+    scan: IndexScanDesc,
+    begins: Option<Direction>,
+    wants_keys: bool,
+    visibility: &mut Visibility,
+) -> bool {
     // SAFETY: the scan is ours.
-    unsafe { super::with_state!(scan, state => state.read_visible(&mut *scan, is_first, wants_keys, visibility)) }
+    unsafe { super::with_state!(scan, state => state.read_visible(&mut *scan, begins, wants_keys, visibility)) }
 }
 
 /// Steps to the next row in a direction, and puts it into a slot; `false` at the end of the scan, or at its beginning if the

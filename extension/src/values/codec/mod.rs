@@ -35,6 +35,7 @@ mod text;
 mod timetz;
 
 pub use self::image::DatumBuffer;
+pub use self::numeric::number;
 
 /// How a column's values are read.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use fpbtree_engine::keys::bytes::MOST_KEY;
 use fpbtree_engine::keys::digits::{Buffer, Decimal, DecimalClass, DigitShape};
 
 use super::residue::{put_count, take_count};
+use crate::values::numeric_sum::Number;
 use crate::values::varlena::{MOST_SHORT, short_header};
 
 /// The header's upper bits: which form it has.
@@ -26,28 +27,36 @@ const INFINITY: u16 = 0xD000;
 const NEGATIVE_INFINITY: u16 = 0xF000;
 const SPECIAL_VALUE: u16 = 0xF000;
 
+/// What is stored as a number. None if it is damaged.
+pub fn number(stored: &[u8]) -> Option<Number<'_>> {
+    let (words, _) = stored.as_chunks::<2>();
+    let [header, words @ ..] = words else { return None };
+    let header = u16::from_le_bytes(*header);
+    Some(match (header & FORM, words) {
+        (SPECIAL, _) => Number { class: special(header), weight: 0, scale: 0, digits: &[] },
+        (SHORT, digits) => {
+            let scale = header >> SHORT_SCALE_SHIFT & (SHORT_SCALES - 1);
+            Number { class: sign(header & SHORT_NEGATIVE), weight: i32::from((header << 9) as i16 >> 9), scale, digits }
+        }
+        (_, [weight, digits @ ..]) => {
+            let weight = i16::from_le_bytes(*weight).into();
+            Number { class: sign(header & LONG_NEGATIVE), weight, scale: header & LONG_SCALE, digits }
+        }
+        (_, []) => return None,
+    })
+}
+
 pub(super) fn put<const N: usize, const M: usize>(
     shape: &DigitShape,
     stored: &[u8],
     key: &mut Buffer<N>,
     carried: &mut Buffer<M>,
 ) {
-    let (words, _) = stored.as_chunks::<2>();
-    let [header, words @ ..] = words else { return };
-    let header = u16::from_le_bytes(*header);
-    let (class, weight, scale, digits) = match (header & FORM, words) {
-        (SPECIAL, _) => return shape.put_numeric(Decimal { class: special(header), weight: 0 }, &[], key),
-        (SHORT, digits) => {
-            let weight = i32::from((header << 9) as i16 >> 9);
-            (sign(header & SHORT_NEGATIVE), weight, header >> SHORT_SCALE_SHIFT & (SHORT_SCALES - 1), digits)
-        }
-        (_, [weight, digits @ ..]) => {
-            (sign(header & LONG_NEGATIVE), i16::from_le_bytes(*weight).into(), header & LONG_SCALE, digits)
-        }
-        (_, []) => return,
-    };
+    let Some(Number { class, weight, scale, digits }) = number(stored) else { return };
     shape.put_numeric(Decimal { class, weight }, digits, key);
-    put_count(scale.into(), carried);
+    if class.has_digits() {
+        put_count(scale.into(), carried);
+    }
 }
 
 fn sign(bit: u16) -> DecimalClass {

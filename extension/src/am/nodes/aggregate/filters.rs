@@ -125,26 +125,6 @@ impl Filters {
         }
     }
 
-    /// How many of some rows of byte strings a filter takes. None if an entry is damaged.
-    ///
-    /// # Safety
-    /// The node has begun, and there is room for values. Runs user code, and may raise.
-    pub unsafe fn count_strings(
-        &mut self,
-        filter: usize,
-        columns: &BytesColumns,
-        matches: &Matches<Bytes>,
-        mut rows: core::ops::Range<usize>,
-    ) -> Option<u64> {
-        // SAFETY: the caller's.
-        unsafe {
-            if self.depth(filter) == 0 {
-                return Some(if self.holds(filter) { rows.len() as u64 } else { 0 });
-            }
-            rows.try_fold(0, |count, at| Some(count + u64::from(self.takes_string(filter, columns, matches, at)?)))
-        }
-    }
-
     /// How many of the index's first columns have all that a filter is about.
     fn depth(&self, filter: usize) -> usize {
         (u32::BITS - self.columns[filter].leading_zeros()) as usize
@@ -163,7 +143,11 @@ impl Filters {
         }
     }
 
-    unsafe fn takes_string(
+    /// Whether a filter takes a row of byte strings. None if the entry is damaged.
+    ///
+    /// # Safety
+    /// The node has begun, and there is room for values. Runs user code, and may raise.
+    pub unsafe fn takes_string(
         &mut self,
         filter: usize,
         columns: &BytesColumns,

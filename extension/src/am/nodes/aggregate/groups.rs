@@ -1,14 +1,17 @@
 //! Groups of rows, added up page by page.
 
+use core::ops::Range;
+
 use fpbtree_engine::format::Lane;
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::page::Bytes;
-use fpbtree_engine::scan::{Asked, Matches, Rows, Summary};
-use pgrx::pg_sys::Datum;
+use fpbtree_engine::scan::{Asked, Direction, Matches, Rows, Summary};
+use pgrx::pg_sys::{Datum, MemoryContext, Oid};
 
 use super::filters::{Filters, MOST_FILTERS};
 use super::strings::Strings;
-use super::{Item, MOST_COLUMNS, MOST_ITEMS, Output, Task};
+use super::sums::Sum;
+use super::{MOST_COLUMNS, MOST_ITEMS, Output, Task};
 use crate::am::scan::pages::Visitor;
 use crate::values::keys::BytesColumns;
 
@@ -19,13 +22,30 @@ struct Column {
     filter: Option<usize>,
     asked: Asked,
     summary: Summary,
-    /// How many values there are in byte strings.
+    /// How many values there are in byte strings, and their sum if that was asked for.
     values: u64,
+    sum: Option<Sum>,
+}
+
+impl Column {
+    /// Whether it is this column, the next one of the key, of all rows, which byte strings are in order of.
+    fn is_next(&self, next: Option<usize>) -> bool {
+        Some(self.number) == next && self.filter.is_none()
+    }
+
+    /// Whether all byte strings have to be looked at for it.
+    fn is_by_row(&self, next: Option<usize>) -> bool {
+        self.sum.is_some() || !self.is_next(next)
+    }
 }
 
 /// The group of rows that is being added up, or was last.
 pub(super) struct Groups {
     depth: usize,
+    /// Which way rows come: backward those of exact lanes alone.
+    direction: Direction,
+    /// The column of the key behind those of byte strings' groups, if there is one.
+    next: Option<usize>,
     /// Columns that something is asked about, first come first.
     columns: [Column; MOST_ITEMS],
     count: usize,
@@ -52,15 +72,18 @@ pub(super) enum Progress {
     PageEnds,
     /// The group is.
     GroupEnds,
-    /// Groups do not ascend, which rows of a sound index do, or an entry is damaged.
+    /// Groups are not in order, as rows of a sound index are, or an entry is damaged.
     Flawed,
 }
 
 impl Groups {
-    pub fn new(task: &Task, strings: Strings, filters: Filters) -> Groups {
+    /// No group yet.
+    pub fn new(task: &Task, direction: Direction, strings: Strings, filters: Filters) -> Groups {
         let none = Column::default();
         let mut groups = Groups {
             depth: task.depth,
+            direction,
+            next: None,
             columns: [none; MOST_ITEMS],
             count: 0,
             filters,
@@ -77,12 +100,28 @@ impl Groups {
             let asked = match item.output {
                 Output::Rows | Output::Group => continue,
                 Output::Count | Output::First | Output::Last => Asked::default(),
-                Output::Sum | Output::Average | Output::CountAndSum => Asked { sum: true, ends: false },
-                Output::Least | Output::Greatest => Asked { sum: false, ends: true },
+                Output::Different => Asked { different: true, ..Asked::default() },
+                Output::Sum | Output::Average | Output::CountAndSum => Asked { sum: true, ..Asked::default() },
+                Output::Least | Output::Greatest => Asked { ends: true, ..Asked::default() },
             };
             groups.ask(item.column, item.filter, asked);
         }
         groups
+    }
+
+    /// Says of an index whose keys are byte strings how many columns the key has, and of which types all columns are; what sums
+    /// need of memory is the context's. None if one that is to be added up is of another than can be.
+    pub fn are_of_strings(
+        &mut self,
+        keys: usize,
+        types: impl Iterator<Item = Oid> + Clone,
+        context: MemoryContext,
+    ) -> Option<()> {
+        self.next = Some(self.depth).filter(|&next| next < keys);
+        for column in self.columns[..self.count].iter_mut().filter(|column| column.asked.sum) {
+            column.sum = Some(Sum::of(types.clone().nth(column.number)?, context)?);
+        }
+        Some(())
     }
 
     /// Asks something about a column, besides what is asked already.
@@ -94,6 +133,12 @@ impl Groups {
         (column.number, column.filter) = (number, filter);
         column.asked.sum |= asked.sum;
         column.asked.ends |= asked.ends;
+        column.asked.different |= asked.different;
+    }
+
+    /// Which way rows come.
+    pub fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// Goes back to the beginning.
@@ -103,12 +148,17 @@ impl Groups {
     }
 
     /// Begins with the next group.
-    pub fn begin_group(&mut self) {
+    ///
+    /// # Safety
+    /// The memory that sums need is there.
+    pub unsafe fn begin_group(&mut self) {
         (self.before, self.rows) = (self.group.take().or(self.before), 0);
         self.filtered[..self.filters.count()].fill(0);
         self.strings.begin_group();
         for column in &mut self.columns[..self.count] {
             (column.summary, column.values) = (Summary::default(), 0);
+            // SAFETY: the caller's.
+            column.sum.iter_mut().for_each(|sum| unsafe { sum.clear() });
         }
     }
 
@@ -146,17 +196,34 @@ impl Groups {
         }
     }
 
-    /// What is given of byte strings, `None` for NULL.
-    pub fn of_strings(&self, item: Item) -> Option<Datum> {
-        match item.output {
-            Output::Count => {
-                let mut asked = self.columns[..self.count].iter();
-                let values = asked.find(|asked| asked.number == item.column).map_or(0, |asked| asked.values);
-                Some(Datum::from(values as i64))
-            }
-            Output::First | Output::Last => self.strings.end(item.output == Output::First),
-            _ => self.strings.value(item.column),
-        }
+    /// The group's value of one of the columns that byte strings are grouped by, `None` for NULL.
+    pub fn string(&self, column: usize) -> Option<Datum> {
+        self.strings.value(column)
+    }
+
+    /// The first value that the next column of byte strings has in the group, or the last one, if there is any.
+    pub fn end_of_strings(&self, is_first: bool) -> Option<Datum> {
+        self.strings.end(is_first)
+    }
+
+    /// How many different values the next column of byte strings has.
+    pub fn different_strings(&self) -> u64 {
+        self.strings.different()
+    }
+
+    /// How many values a column of byte strings has that something was asked about.
+    pub fn values(&self, column: usize, filter: Option<usize>) -> u64 {
+        self.column(column, filter).map_or(0, |asked| asked.values)
+    }
+
+    /// The sum of a column of byte strings of which it was asked for, and of how many values.
+    pub fn sum_of_strings(&self, column: usize, filter: Option<usize>) -> Option<(&Sum, u64)> {
+        let asked = self.column(column, filter)?;
+        Some((asked.sum.as_ref()?, asked.values))
+    }
+
+    fn column(&self, number: usize, filter: Option<usize>) -> Option<&Column> {
+        self.columns[..self.count].iter().find(|asked| (asked.number, asked.filter) == (number, filter))
     }
 
     /// How many rows the group has, or how many of them a filter takes.
@@ -171,8 +238,7 @@ impl Groups {
 
     /// What is known of a column that something was asked about.
     pub fn summary(&self, column: usize, filter: Option<usize>) -> Summary {
-        let asked = self.columns[..self.count].iter().find(|asked| (asked.number, asked.filter) == (column, filter));
-        asked.map_or(Summary::default(), |asked| asked.summary)
+        self.column(column, filter).map_or(Summary::default(), |asked| asked.summary)
     }
 
     /// Adds rows of the group.
@@ -197,6 +263,69 @@ impl Groups {
     }
 }
 
+impl Groups {
+    /// Adds rows of byte strings of the group. None if an entry is damaged.
+    fn add_strings(&mut self, of: &BytesColumns, matches: &Matches<Bytes>, rows: Range<usize>) -> Option<()> {
+        self.rows += rows.len() as u64;
+        let next = self.next;
+        for column in self.columns[..self.count].iter_mut().filter(|column| column.is_next(next)) {
+            let is_by_row = column.is_by_row(next);
+            if !is_by_row || self.strings.asks_about_next() {
+                let values = self.strings.add_next(of, matches, rows.clone())?;
+                column.values += if is_by_row { 0 } else { values };
+            }
+        }
+        let all = self.end_of_columns(None);
+        if all > 0 {
+            rows.clone().try_for_each(|at| self.add_string(of, matches, at, None, all))?;
+        }
+        for filter in 0..self.filters.count() {
+            let end = self.end_of_columns(Some(filter));
+            for at in rows.clone() {
+                // SAFETY: the node has begun, and has made room. No frame here owns a destructor.
+                if unsafe { self.filters.takes_string(filter, of, matches, at)? } {
+                    self.filtered[filter] += 1;
+                    self.add_string(of, matches, at, Some(filter), end)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// How many of the index's first columns have to be looked at in every byte string that a filter takes.
+    fn end_of_columns(&self, filter: Option<usize>) -> usize {
+        let asked = self.columns[..self.count].iter().filter(|column| column.filter == filter);
+        asked.filter(|column| column.is_by_row(self.next)).map(|column| column.number + 1).max().unwrap_or(0)
+    }
+
+    /// Adds a row of byte strings to what is asked about those that a filter takes, looking at so many columns.
+    fn add_string(
+        &mut self,
+        of: &BytesColumns,
+        matches: &Matches<Bytes>,
+        at: usize,
+        filter: Option<usize>,
+        end: usize,
+    ) -> Option<()> {
+        if end == 0 {
+            return Some(());
+        }
+        self.strings.look_at(of, matches, at, end)?;
+        let next = self.next;
+        let asked = self.columns[..self.count].iter_mut().filter(|column| column.filter == filter);
+        for column in asked.filter(|column| column.is_by_row(next)) {
+            if let Some(value) = self.strings.value_in_row(column.number) {
+                column.values += 1;
+                if let Some(sum) = &mut column.sum {
+                    // SAFETY: a value of the column; the node has begun. No frame here owns a destructor.
+                    unsafe { sum.add(value, column.values) };
+                }
+            }
+        }
+        Some(())
+    }
+}
+
 impl Visitor for &mut Groups {
     type Out = Progress;
 
@@ -213,7 +342,11 @@ impl Visitor for &mut Groups {
             }
             if self.group.is_none() {
                 // A scan that jumps would go round for ever.
-                if self.before.is_some_and(|before| before >= group) {
+                let goes_on = |before: (u128, bool)| match self.direction {
+                    Direction::Forward => before < group,
+                    Direction::Backward => before > group,
+                };
+                if !self.before.is_none_or(goes_on) {
                     return Progress::Flawed;
                 }
                 self.group = Some(group);
@@ -224,6 +357,9 @@ impl Visitor for &mut Groups {
             end = rows.group_end(from, shape, depth);
         }
         self.add(shape, rows.part(from..end));
+        if self.columns[..self.count].iter().any(|column| column.summary.is_out_of_order(self.direction)) {
+            return Progress::Flawed;
+        }
         self.at = end;
         if end < rows.len() { Progress::GroupEnds } else { Progress::PageEnds }
     }
@@ -248,18 +384,8 @@ impl Visitor for &mut Groups {
             // A group that has begun here has a row here.
             return if self.rows > 0 { Progress::GroupEnds } else { Progress::Flawed };
         }
-        self.rows += (next - from) as u64;
-        for column in &mut self.columns[..self.count] {
-            let Some(values) = self.strings.add(columns, matches, from..next, column.number) else {
-                return Progress::Flawed;
-            };
-            column.values += values;
-        }
-        for (filter, count) in self.filtered[..self.filters.count()].iter_mut().enumerate() {
-            // SAFETY: the node has begun, and has made room. No frame here owns a destructor.
-            let taken = unsafe { self.filters.count_strings(filter, columns, matches, from..next) };
-            let Some(taken) = taken else { return Progress::Flawed };
-            *count += taken;
+        if self.add_strings(columns, matches, from..next).is_none() {
+            return Progress::Flawed;
         }
         self.at = next;
         if next < end { Progress::GroupEnds } else { Progress::PageEnds }

@@ -2,8 +2,8 @@
 //! them.
 //!
 //! `path` offers it to the planner above the index-only scan that the server would make, `node` runs it, `groups` adds
-//! up pages of rows, `filters` says which of them, `strings` knows those that are no lanes, and `results` makes values of
-//! the sums.
+//! up pages of rows, `filters` says which of them, `strings` knows those that are no lanes, `sums` adds up values,
+//! and `results` has what comes of it.
 
 mod filters;
 mod groups;
@@ -11,6 +11,7 @@ mod node;
 mod path;
 mod results;
 mod strings;
+mod sums;
 
 use self::filters::{MOST_FILTERS, bits};
 
@@ -26,11 +27,13 @@ enum Output {
     Group,
     /// How many values a column has.
     Count,
+    /// How many different values the column behind those of the group has.
+    Different,
     /// Their sum.
     Sum,
     /// Their average.
     Average,
-    /// What a worker says for an average: how many values there are, and their sum.
+    /// What a worker says for an average, or for a sum of bigints: how many values there are, and their sum.
     CountAndSum,
     /// The least of them.
     Least,
@@ -44,10 +47,11 @@ enum Output {
 
 impl Output {
     /// All of them, each at the place of its code in a plan.
-    const ALL: [Output; 10] = [
+    const ALL: [Output; 11] = [
         Output::Rows,
         Output::Group,
         Output::Count,
+        Output::Different,
         Output::Sum,
         Output::Average,
         Output::CountAndSum,
@@ -80,8 +84,8 @@ const MOST_COLUMNS: usize = fpbtree_engine::keys::KeyShape::MAX_COLUMNS;
 const NO_FILTER: i32 = -1;
 
 /// What a node is to do, as its plan says it in integers: by how many of the first columns of the index rows are
-/// grouped, whether they are grouped at all, whether the middle of groups is left out, the columns that filters are about,
-/// and what is given.
+/// grouped, whether they are grouped at all, whether the middle of groups is left out, or that of values if these are
+/// counted, the columns that filters are about, and what is given.
 #[derive(Clone, Copy)]
 struct Task {
     depth: usize,
@@ -122,11 +126,16 @@ impl Task {
         self.filters.iter().fold(0, |columns, filter| columns | filter) & !self.shown_columns()
     }
 
-    /// Whether what is asked about the next column of byte strings is about the one behind those of the group.
-    fn asks_about_next(&self) -> bool {
-        let is_of_next =
-            |item: &Item| !matches!(item.output, Output::First | Output::Last) || item.column == self.depth;
-        self.items().iter().all(is_of_next)
+    /// The columns that have to be behind those of the group, for what is asked about them.
+    fn next_columns(&self) -> impl Iterator<Item = usize> {
+        let is_of_next = |item: &&Item| matches!(item.output, Output::First | Output::Last | Output::Different);
+        self.items().iter().filter(is_of_next).map(|item| item.column)
+    }
+
+    /// Whether nothing is asked but how many different values the next column has.
+    fn counts_different(&self) -> bool {
+        let is_of_groups = |item: &Item| matches!(item.output, Output::Group | Output::Different);
+        self.next_columns().next().is_some() && self.items().iter().all(is_of_groups)
     }
 
     /// Where a row of what the node gives, and of the columns behind it, has each column.
@@ -148,7 +157,8 @@ impl Task {
         let is_of_ends = |item: &Item| match item.output {
             Output::Group | Output::First | Output::Last => true,
             Output::Least | Output::Greatest => item.column <= self.depth,
-            Output::Rows | Output::Count | Output::Sum | Output::Average | Output::CountAndSum => false,
+            Output::Rows | Output::Count | Output::Different => false,
+            Output::Sum | Output::Average | Output::CountAndSum => false,
         };
         self.depth > 0 && self.items().iter().all(|item| item.filter.is_none() && is_of_ends(item))
     }

@@ -16,7 +16,7 @@ use super::groups::{Groups, LastRows, Progress};
 use super::strings::Strings;
 use super::{MOST_COLUMNS, MOST_ITEMS, Task, results};
 use crate::am::nodes::executor::{self, Below, Work};
-use crate::am::scan::pages;
+use crate::am::scan::{self, pages};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, list};
 use crate::values::column::{self, ImageBuffer};
@@ -71,7 +71,15 @@ impl Work for Aggregate {
             }
             let context = pg_sys::CurrentMemoryContext;
             let filters = Filters::begin(node, plan, &task, by_value, context);
-            let groups = Groups::new(&task, Strings::new(&task, by_value, context), filters);
+            let (_, direction) = below.child.plan();
+            let strings = Strings::new(&task, by_value, context);
+            let mut groups = Groups::new(&task, scan::way(direction), strings, filters);
+            if shape.is_none() && !rel.is_null() {
+                let keys = (*(*rel).rd_index).indnkeyatts as usize;
+                if groups.are_of_strings(keys, column::base_types(rel), context).is_none() {
+                    executor::malformed::<Aggregate>()
+                }
+            }
             let rooms = [const { ImageBuffer::new() }; MOST_ITEMS];
             Aggregate { below, task, shape, groups, stage: Stage::Fresh, rooms }
         }
@@ -107,9 +115,10 @@ impl Work for Aggregate {
 
     /// Says by which columns rows are grouped, and whether the middle of groups is left out.
     unsafe fn explain(&mut self, state: *mut ExplainState) {
+        let depth = if self.task.is_grouped { self.task.depth } else { 0 };
         // SAFETY: the relations of the plan are locked.
         unsafe {
-            executor::explain_group(self.below.child, self.task.depth, state);
+            executor::explain_group(self.below.child, depth, state);
             if self.task.jumps {
                 ffi::ExplainPropertyBool(c"Group Ends Only".as_ptr(), true, state);
             }
@@ -123,9 +132,9 @@ impl Aggregate {
         if self.stage == Stage::Done {
             return false;
         }
-        self.groups.begin_group();
         // SAFETY: the scan below is ours alone; what is read of it was begun before.
         unsafe {
+            self.groups.begin_group();
             if self.stage == Stage::Fresh {
                 self.prepare();
             }
@@ -136,10 +145,13 @@ impl Aggregate {
                         Progress::GroupEnds => return true,
                         Progress::Flawed => self.fail(),
                         Progress::PageEnds if self.jump() => {
-                            self.stage = Stage::Behind;
+                            self.stage = if self.task.is_grouped { Stage::Behind } else { Stage::Done };
                             return true;
                         }
-                        Progress::PageEnds => self.read_page(),
+                        Progress::PageEnds => {
+                            self.leave_value();
+                            self.read_page();
+                        }
                     },
                     Stage::Rechecked { is_there: false } if !self.next_row_is_there() => self.stage = Stage::Over,
                     Stage::Rechecked { .. } => match pages::visit(self.below.child.scan(), &mut self.groups) {
@@ -194,7 +206,7 @@ impl Aggregate {
 
     /// Leaves the group, if the plan says so and its first rows have said what they can, after a look at its last ones.
     unsafe fn jump(&mut self) -> bool {
-        if !self.task.jumps || !self.groups.is_known() {
+        if !self.task.jumps || self.task.counts_different() || !self.groups.is_known() {
             return false;
         }
         let (depth, wants_last) = (self.task.depth, self.groups.asks());
@@ -206,15 +218,30 @@ impl Aggregate {
         }
     }
 
+    /// Goes behind the rows that have the last value of the page in the next column, if the plan says so: that it is there is
+    /// known.
+    unsafe fn leave_value(&mut self) {
+        if self.task.jumps && self.task.counts_different() {
+            let (columns, last) = (self.task.depth + 1, None::<&mut LastRows>);
+            // SAFETY: the scan below is ours alone, at a page, and of one process.
+            unsafe {
+                self.below.measured(|below| {
+                    let left = pages::leave_group(below.child.scan(), columns, &mut below.visibility, last);
+                    (left, 0)
+                });
+            }
+        }
+    }
+
     /// Reads the next page, if there is one.
     unsafe fn read_page(&mut self) {
-        let is_first = self.stage == Stage::Fresh;
+        let begins = (self.stage == Stage::Fresh).then_some(self.groups.direction());
         let wants_keys = self.task.depth > 0 || self.groups.asks();
         errors::check_for_interrupts();
         // SAFETY: the node below has begun, and so has the index's scan.
         let is_there = unsafe {
             self.below.measured(|below| {
-                let is_there = pages::read(below.child.scan(), is_first, wants_keys, &mut below.visibility);
+                let is_there = pages::read(below.child.scan(), begins, wants_keys, &mut below.visibility);
                 let rows = if is_there { pages::visit(below.child.scan(), Length) } else { 0 };
                 (is_there, rows)
             })

@@ -52,11 +52,17 @@ pub unsafe fn add_paths(
             }
             let candidate = Candidate::of(index);
             let Some(wanted) = whole.wanted(&candidate) else { continue };
-            let (serial, parallel) = scans(root, input, index);
-            if let Some(path) = serial.and_then(|scan| whole.path(scan, wanted)) {
-                ffi::add_path(output, path.cast());
+            let [serial, parallel] = child::scans_of(root, input, index).map(|paths| scans(paths));
+            // Groups of exact lanes may come in the opposite order of the index, too.
+            let goes_back = candidate.shape.is_some() && whole.is_grouped;
+            let forward = serial.clone().find(|&scan| !is_backward(scan)).or(serial.clone().next());
+            let first = forward.map(|scan| forwards(scan));
+            for scan in first.into_iter().chain(serial.filter(|&scan| goes_back && is_backward(scan))) {
+                if let Some(path) = whole.path(scan, wanted) {
+                    ffi::add_path(output, path.cast());
+                }
             }
-            if let (Some(scan), Some(part)) = (parallel, &part)
+            if let (Some(scan), Some(part)) = (parallel.map(|scan| forwards(scan)).next(), &part)
                 && let Some(path) = part.wanted(&candidate).and_then(|wanted| part.path(scan, wanted))
             {
                 whole.gather(part.output, path, &*extra);
@@ -85,6 +91,7 @@ struct Grouping {
 
 /// What is wanted of an index: rows grouped by columns, a bit for each, and a task, whose items are these expressions, and
 /// whose filters these.
+#[derive(Clone, Copy)]
 struct Wanted {
     columns: u32,
     task: Task,
@@ -113,19 +120,22 @@ impl Grouping {
         unsafe {
             let query = &*(*root).parse;
             #[cfg(feature = "pg15")]
-            let (clauses, ends_with_groups) = (query.groupClause, true);
+            let (clauses, order) = (query.groupClause, (*root).group_pathkeys);
             #[cfg(not(feature = "pg15"))]
             let clauses = (*root).processed_groupClause;
             // There may be keys behind those of the groups, that sorted aggregates want.
             #[cfg(not(feature = "pg15"))]
-            let ends_with_groups = list::cells((*root).group_pathkeys).len() == (*root).num_groupby_pathkeys as usize;
+            let order = {
+                let keys = list::members::<pg_sys::PathKey>((*root).group_pathkeys);
+                list::of(keys.take((*root).num_groupby_pathkeys as usize))
+            };
             Grouping {
                 root,
                 input,
                 output,
                 target: (*output).reltarget,
                 clauses,
-                order: if ends_with_groups { (*root).group_pathkeys } else { core::ptr::null_mut() },
+                order,
                 is_grouped: !query.groupClause.is_null(),
                 having: extra.havingQual.cast(),
                 split: pg_sys::AggSplit::AGGSPLIT_SIMPLE,
@@ -226,8 +236,12 @@ impl Grouping {
     unsafe fn path(&self, scan: *mut IndexPath, mut wanted: Wanted) -> Option<*mut CustomPath> {
         // SAFETY: the planner's.
         unsafe {
-            wanted.task.depth = tables::prefix(&*scan, wanted.columns, wanted.task.shown_columns())?;
-            wanted.task.asks_about_next().then(|| self.make(scan, wanted))?
+            // Columns that have one value alone may be between those of the group and the next one.
+            let before = wanted.task.next_columns().fold(0, |columns, next| columns | !(u32::MAX << next));
+            let depth = tables::prefix(&*scan, wanted.columns, wanted.task.shown_columns() | before)?;
+            wanted.task.depth = depth;
+            let is_next = wanted.task.next_columns().all(|next| next == depth);
+            is_next.then(|| self.make(scan, wanted))?
         }
     }
 
@@ -302,13 +316,14 @@ impl Grouping {
             }
             let target = &*self.target;
             let mut total = cost_of_all(&*scan, new.rows) + self.cost_of_filters(filters, child.rows);
-            if task.is_of_ends() && !takes_all && !child.parallel_aware {
-                let jumping = self.cost_of_ends(&*scan, &task);
+            let may_jump = task.is_of_ends() && !takes_all || task.counts_different();
+            if may_jump && !child.parallel_aware && !is_backward(scan) {
+                let jumping = self.cost_of_jumps(&*scan, &task, expressions);
                 task.jumps = jumping < total;
                 total = total.min(jumping);
             }
             new.total_cost = total + target.cost.per_tuple * new.rows + target.cost.startup;
-            new.startup_cost = if task.depth > 0 { child.startup_cost } else { new.total_cost };
+            new.startup_cost = if task.depth > 0 && self.is_grouped { child.startup_cost } else { new.total_cost };
             if task.depth > 0 && ffi::pathkeys_contained_in(self.order, child.pathkeys) {
                 new.pathkeys = self.order;
             }
@@ -329,15 +344,18 @@ impl Grouping {
         cost.startup + cost.per_tuple * rows
     }
 
-    /// What the node costs if it leaves out the middle of each group: a descent to the next one, and another one to the
-    /// last rows if these matter.
-    unsafe fn cost_of_ends(&self, scan: &IndexPath, task: &Task) -> f64 {
+    /// What the node costs if it leaves out the middle of each group, or of each value that it counts: a descent to the next
+    /// one, and another one to the last rows if these matter.
+    unsafe fn cost_of_jumps(&self, scan: &IndexPath, task: &Task, asked: *mut List) -> f64 {
         // SAFETY: the planner's.
         unsafe {
-            let expressions = ffi::get_sortgrouplist_exprs(self.clauses, (*self.root).processed_tlist);
+            let mut expressions = ffi::get_sortgrouplist_exprs(self.clauses, (*self.root).processed_tlist);
+            for counted in list::members::<Node>(asked).filter_map(|expression| distinct_argument(expression)) {
+                expressions = ffi::lappend(expressions, counted.cast());
+            }
             let nothing = core::ptr::null_mut();
             let groups = ffi::estimate_num_groups(self.root, expressions, scan.path.rows, nothing, nothing.cast());
-            let wants_last = task.items().iter().any(|item| item.output != Output::Group);
+            let wants_last = task.items().iter().any(|item| item.output != Output::Group) && !task.counts_different();
             let descents = groups * if wants_last { 2.0 } else { 1.0 };
             let rows = groups * OPERATORS_A_GROUP * pg_sys::cpu_operator_cost;
             scan.path.startup_cost + cost::descents(self.root, &*scan.indexinfo, descents) + rows
@@ -356,7 +374,16 @@ impl Candidate {
     unsafe fn column_of(&self, table: *mut RelOptInfo, expression: *mut Node) -> Option<usize> {
         // SAFETY: the planner's.
         unsafe {
-            let found = tables::key_column(&*self.info, &*table, expression).filter(|found| *found < MOST_COLUMNS)?;
+            let keys = (*self.info).nkeycolumns as usize;
+            self.value_of(table, expression).filter(|&found| found < keys)
+        }
+    }
+
+    /// The column, of the key or beside it, whose values an expression has, if it is one.
+    unsafe fn value_of(&self, table: *mut RelOptInfo, expression: *mut Node) -> Option<usize> {
+        // SAFETY: the planner's.
+        unsafe {
+            let found = tables::column(&*self.info, &*table, expression).filter(|found| *found < MOST_COLUMNS)?;
             let is_whole = self.shape.is_some() || tables::is_stored_as_it_is(expression);
             is_whole.then_some(found)
         }
@@ -400,7 +427,7 @@ impl Candidate {
             let new = list::cells(*filters).len();
             let columns = task.filters.get_mut(new)?;
             for column in columns_of(condition) {
-                *columns |= 1 << self.column_of(table, column)?;
+                *columns |= 1 << self.value_of(table, column)?;
             }
             *filters = ffi::lappend(*filters, condition.cast());
             Some(new)
@@ -431,10 +458,13 @@ impl Candidate {
             let (Some(argument), None) = (arguments.next(), arguments.next()) else { return None };
             let expression: *mut Expr = (*argument).expr;
             let Some(shape) = &self.shape else {
-                return self.aggregate_of_strings(table, aggregate, expression.cast());
+                return self.aggregate_of_strings(table, aggregate, expression.cast(), split);
             };
             let column = self.column_of(table, expression.cast())?;
             let ty = shape.columns()[column].ty;
+            if self.counts_different(aggregate, column, expression.cast()) {
+                return Some(Item::of_all(Output::Different, column));
+            }
             if let Some(output) = self.end(aggregate, column, ffi::exprType(expression.cast())) {
                 return Some(Item::of_all(output, column));
             }
@@ -454,10 +484,7 @@ impl Candidate {
             };
             let output = match (split, output, ty) {
                 (pg_sys::AggSplit::AGGSPLIT_SIMPLE, ..) => output,
-                // A part of a sum of bigints, or of their average or that of floats, is in a form of the server's own.
-                (_, Output::Sum | Output::Average, ColumnType::Int8) => return None,
-                (_, Output::Average, ty) if ty.is_float() => return None,
-                (_, Output::Average, _) => Output::CountAndSum,
+                (_, Output::Sum, ColumnType::Int8) | (_, Output::Average, _) => Output::CountAndSum,
                 _ => output,
             };
             aggregate.aggdistinct.is_null().then_some(Item::of_all(output, column))
@@ -470,20 +497,51 @@ impl Candidate {
         table: *mut RelOptInfo,
         aggregate: &Aggref,
         expression: *mut Node,
+        split: pg_sys::AggSplit::Type,
     ) -> Option<Item> {
         // SAFETY: the planner's.
         unsafe {
             let ty = ffi::exprType(expression);
-            let column = self.column_of(table, stored(expression))?;
-            if aggregate.aggfnoid.to_u32() == pg_sys::F_COUNT_ANY {
-                let is_of_all = aggregate.aggfilter.is_null() && aggregate.aggdistinct.is_null();
-                return is_of_all.then_some(Item::of_all(Output::Count, column));
+            let column = self.value_of(table, stored(expression))?;
+            if self.counts_different(aggregate, column, expression) {
+                return Some(Item::of_all(Output::Different, column));
             }
+            let output = match aggregate.aggfnoid.to_u32() {
+                pg_sys::F_COUNT_ANY => Some(Output::Count),
+                pg_sys::F_SUM_INT2 | pg_sys::F_SUM_INT4 | pg_sys::F_SUM_INT8 => Some(Output::Sum),
+                pg_sys::F_SUM_FLOAT4 | pg_sys::F_SUM_FLOAT8 => Some(Output::Sum),
+                pg_sys::F_SUM_NUMERIC | pg_sys::F_SUM_INTERVAL => Some(Output::Sum),
+                pg_sys::F_AVG_INT2 | pg_sys::F_AVG_INT4 | pg_sys::F_AVG_INT8 => Some(Output::Average),
+                pg_sys::F_AVG_FLOAT4 | pg_sys::F_AVG_FLOAT8 => Some(Output::Average),
+                pg_sys::F_AVG_NUMERIC | pg_sys::F_AVG_INTERVAL => Some(Output::Average),
+                _ => None,
+            };
+            if let Some(output) = output {
+                // Parts of most sums are in a form of the server's own.
+                let is_its = output == Output::Count
+                    || split == pg_sys::AggSplit::AGGSPLIT_SIMPLE
+                        && ffi::getBaseType(ffi::exprType(stored(expression))) == ty;
+                return (is_its && aggregate.aggdistinct.is_null()).then_some(Item::of_all(output, column));
+            }
+            let column = self.column_of(table, stored(expression))?;
             let is_alike = aggregate.inputcollid == *(*self.info).indexcollations.add(column);
             let end = self.end(aggregate, column, ty).filter(|_| is_alike && aggregate.aggfilter.is_null())?;
             let is_descending = *(*self.info).reverse_sort.add(column);
             let output = if (end == Output::Least) == is_descending { Output::Last } else { Output::First };
             Some(Item::of_all(output, column))
+        }
+    }
+
+    /// Whether an aggregate counts the different values of a key column, of all rows, and which are the same to the index.
+    unsafe fn counts_different(&self, aggregate: &Aggref, column: usize, expression: *mut Node) -> bool {
+        // SAFETY: the planner's.
+        unsafe {
+            let mut clauses = list::members::<SortGroupClause>(aggregate.aggdistinct);
+            let is_count = aggregate.aggfnoid.to_u32() == pg_sys::F_COUNT_ANY
+                && aggregate.aggfilter.is_null()
+                && column < (*self.info).nkeycolumns as usize;
+            matches!((clauses.next(), clauses.next()), (Some(clause), None)
+                if is_count && tables::groups_alike(&*self.info, column, expression, &*clause))
         }
     }
 
@@ -514,6 +572,16 @@ unsafe fn filter_of(expression: *mut Node) -> Option<*mut Expr> {
     }
 }
 
+/// What an aggregate takes different values of, if it does.
+unsafe fn distinct_argument(expression: *mut Node) -> Option<*mut Expr> {
+    // SAFETY: the planner's; a node is what its tag says.
+    unsafe {
+        let aggregate = ((*expression).type_ == NodeTag::T_Aggref).then_some(&*expression.cast::<Aggref>())?;
+        let argument = list::members::<TargetEntry>(aggregate.args).next()?;
+        (!aggregate.aggdistinct.is_null()).then_some((*argument).expr)
+    }
+}
+
 /// What an expression has from the index, if the server only takes it for another type, as a varchar for a text.
 unsafe fn stored(expression: *mut Node) -> *mut Node {
     // SAFETY: the planner's; a node is what its tag says.
@@ -532,29 +600,25 @@ unsafe fn columns_of(condition: *mut Expr) -> impl Iterator<Item = *mut Node> {
     unsafe { list::members(ffi::pull_var_clause(condition.cast(), flags as _)) }
 }
 
-/// The index-only scans that the server would make of an index alone, by one process and by several, if they decide all
-/// conditions.
-unsafe fn scans(
-    root: *mut PlannerInfo,
-    input: *mut RelOptInfo,
-    info: *mut IndexOptInfo,
-) -> (Option<*mut IndexPath>, Option<*mut IndexPath>) {
+/// The index-only scans among some that decide all conditions.
+unsafe fn scans(paths: *mut List) -> impl Iterator<Item = *mut IndexPath> + Clone {
     // SAFETY: the planner's.
     unsafe {
-        let [serial, parallel] = child::scans_of(root, input, info).map(|paths| {
-            list::members::<IndexPath>(paths)
-                .find(|&path| (*path).path.pathtype == NodeTag::T_IndexOnlyScan && child::decides_all(&*path))
-                .map(|path| forwards(path))
-        });
-        (serial, parallel)
+        list::members::<IndexPath>(paths)
+            .filter(|&path| (*path).path.pathtype == NodeTag::T_IndexOnlyScan && child::decides_all(&*path))
     }
+}
+
+unsafe fn is_backward(path: *mut IndexPath) -> bool {
+    // SAFETY: the planner's.
+    unsafe { (*path).indexscandir == pg_sys::ScanDirection::BackwardScanDirection }
 }
 
 /// A scan that goes the way of the index, and comes in no order that is of use if the server thought of the other way.
 unsafe fn forwards(path: *mut IndexPath) -> *mut IndexPath {
     // SAFETY: the planner's; new memory of the right size.
     unsafe {
-        if (*path).indexscandir == pg_sys::ScanDirection::ForwardScanDirection {
+        if !is_backward(path) {
             return path;
         }
         let turned: *mut IndexPath = ffi::palloc(size_of::<IndexPath>()).cast();

@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use fpbtree_engine::format::Tid;
-use fpbtree_engine::keys::bytes::OwnedKey;
+use fpbtree_engine::keys::bytes::{KeyBuffer, OwnedKey};
 use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Direction, Matches, Rounds};
 use pgrx::pg_sys::{Datum, MemoryContext};
@@ -27,8 +27,17 @@ pub(super) struct Strings {
     tuple: Tuple,
     by_value: [u8; MOST_COLUMNS],
     next: Next,
-    /// A row that is looked at.
-    looked_at: Tuple,
+    row: Row,
+}
+
+/// A row that is looked at.
+struct Row {
+    /// Its values, if most are of a common kind and none is NULL: what is passed by reference is in the key. Else they are in
+    /// the tuple.
+    is_in_place: bool,
+    values: [Datum; MOST_COLUMNS],
+    key: KeyBuffer,
+    tuple: Tuple,
 }
 
 /// What the column behind those of the group has in it, NULL aside. Of values that are equal the last one counts at both
@@ -41,21 +50,36 @@ struct Next {
     /// The place behind all rows that have the first value, until one is behind it.
     first_end: OwnedKey,
     is_first_over: bool,
-    /// Whether anything is asked about the first value.
+    /// Whether anything is asked about the first value, and about the last one.
     asks_first: bool,
+    asks_last: bool,
+    /// How many different values there are so far, and the place behind all rows that have the last of them, if that is asked.
+    asks_different: bool,
+    different: u64,
+    value_end: OwnedKey,
+    /// As for groups, if the scan leaves out the middle of values.
+    jumps: bool,
+    rounds: Rounds<Tid>,
 }
 
 impl Strings {
     /// No group yet. Of each column, the bytes of its values if these are passed by value, else 0; what tuples need is the
     /// context's.
     pub fn new(task: &Task, by_value: [u8; MOST_COLUMNS], context: MemoryContext) -> Strings {
+        let asks = |output: Output| task.items().iter().any(|item| item.output == output);
         let next = Next {
             first: Tuple::new(context),
             last: Tuple::new(context),
             are_there: false,
             first_end: OwnedKey::new(),
             is_first_over: false,
-            asks_first: task.items().iter().any(|item| item.output == Output::First),
+            asks_first: asks(Output::First),
+            asks_last: asks(Output::Last),
+            asks_different: asks(Output::Different),
+            different: 0,
+            value_end: OwnedKey::new(),
+            jumps: task.jumps && task.counts_different(),
+            rounds: Rounds::BEGIN,
         };
         Strings {
             depth: task.depth,
@@ -66,7 +90,12 @@ impl Strings {
             tuple: Tuple::new(context),
             by_value,
             next,
-            looked_at: Tuple::new(context),
+            row: Row {
+                is_in_place: false,
+                values: [Datum::null(); MOST_COLUMNS],
+                key: KeyBuffer::new(),
+                tuple: Tuple::new(context),
+            },
         }
     }
 
@@ -75,7 +104,7 @@ impl Strings {
     /// # Safety
     /// May raise when out of memory.
     pub unsafe fn prepare(&mut self) {
-        for tuple in [&mut self.tuple, &mut self.next.first, &mut self.next.last, &mut self.looked_at] {
+        for tuple in [&mut self.tuple, &mut self.next.first, &mut self.next.last, &mut self.row.tuple] {
             // SAFETY: the tuple goes with the node, whose memory the context's is.
             unsafe { tuple.make_room() };
         }
@@ -83,12 +112,12 @@ impl Strings {
 
     /// Goes back to the beginning.
     pub fn restart(&mut self) {
-        self.rounds = Rounds::BEGIN;
+        (self.rounds, self.next.rounds) = (Rounds::BEGIN, Rounds::BEGIN);
     }
 
     /// Begins with the next group, of which nothing is known yet.
     pub fn begin_group(&mut self) {
-        (self.next.are_there, self.next.is_first_over) = (false, false);
+        (self.next.are_there, self.next.is_first_over, self.next.different) = (false, false, 0);
     }
 
     /// Takes what a group is grouped by from a row of it. None if that is damaged, or the scan was there before.
@@ -119,6 +148,16 @@ impl Strings {
         tuple.value(self.depth, self.by_value[self.depth]).filter(|_| self.next.are_there)
     }
 
+    /// Whether more is asked about the next column than how many values it has, and their sum.
+    pub fn asks_about_next(&self) -> bool {
+        self.next.asks_first || self.next.asks_last || self.next.asks_different
+    }
+
+    /// How many different values the next column has in the group.
+    pub fn different(&self) -> u64 {
+        self.next.different
+    }
+
     /// Whether the ends of the next column are known but for the last value.
     pub fn is_known(&self) -> bool {
         self.next.are_there && (self.next.is_first_over || !self.next.asks_first)
@@ -129,7 +168,7 @@ impl Strings {
     pub fn add_last(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>) -> Option<bool> {
         let end = matches.end_before(0, &self.begin, Bytes::order(columns), Direction::Backward);
         for at in 0..end {
-            if !self.is_null(columns, matches, at, self.depth)? {
+            if self.next_value(columns, matches, at)?.is_some() {
                 // SAFETY: no frame here owns a destructor.
                 unsafe { columns.put_first(self.depth + 1, &matches.entry(at)?, &mut self.next.last)? };
                 return Some(true);
@@ -138,23 +177,15 @@ impl Strings {
         Some(end < matches.len())
     }
 
-    /// How many values a column has in some rows of the group, NULL aside; of the next column their ends are noted. None if an
-    /// entry is damaged.
-    pub fn add(
-        &mut self,
-        columns: &BytesColumns,
-        matches: &Matches<Bytes>,
-        rows: Range<usize>,
-        column: usize,
-    ) -> Option<u64> {
-        if column != self.depth {
-            return rows
-                .into_iter()
-                .try_fold(0, |count, at| Some(count + u64::from(!self.is_null(columns, matches, at, column)?)));
-        }
+    /// How many values the next column has in some rows of the group, NULL aside, whose ends are noted. None if an entry is
+    /// damaged.
+    pub fn add_next(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, rows: Range<usize>) -> Option<u64> {
         let values = self.without_nulls(columns, matches, rows)?;
         if !values.is_empty() {
             self.next.add(columns, matches, values.clone(), self.depth)?;
+            if self.next.asks_different {
+                self.next.count_different(columns, matches, values.clone(), self.depth)?;
+            }
         }
         Some(values.len() as u64)
     }
@@ -167,7 +198,7 @@ impl Strings {
         rows: Range<usize>,
     ) -> Option<Range<usize>> {
         let Range { start, end } = rows;
-        let mut is_null = |at: usize| self.is_null(columns, matches, at, self.depth);
+        let mut is_null = |at: usize| Some(self.next_value(columns, matches, at)?.is_none());
         let (first, last) = (is_null(start)?, is_null(end - 1)?);
         if first == last {
             return Some(if first { start..start } else { rows });
@@ -181,14 +212,60 @@ impl Strings {
         Some(if first { behind..end } else { start..behind })
     }
 
-    fn is_null(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, at: usize, column: usize) -> Option<bool> {
-        // SAFETY: no frame here owns a destructor.
-        unsafe { columns.put_first(column + 1, &matches.entry(at)?, &mut self.looked_at)? };
-        Some(self.looked_at.value(column, self.by_value[column]).is_none())
+    /// The value of the next column in a row, which is looked at then, `None` for NULL. None if the entry is damaged.
+    fn next_value(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, at: usize) -> Option<Option<Datum>> {
+        self.look_at(columns, matches, at, self.depth + 1)?;
+        Some(self.value_in_row(self.depth))
+    }
+
+    /// Looks at so many columns of a row. None if the entry is damaged.
+    #[inline]
+    pub fn look_at(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, at: usize, count: usize) -> Option<()> {
+        let (row, entry) = (&mut self.row, matches.entry(at)?);
+        row.is_in_place = columns.in_place(&entry, &mut row.key, row.values.get_mut(..count)?).is_some();
+        if !row.is_in_place {
+            // SAFETY: no frame here owns a destructor.
+            unsafe { columns.put_first(count, &entry, &mut row.tuple)? };
+        }
+        Some(())
+    }
+
+    /// The value of a column of the row that is looked at, `None` for NULL.
+    #[inline]
+    pub fn value_in_row(&self, column: usize) -> Option<Datum> {
+        if self.row.is_in_place {
+            return Some(self.row.values[column]);
+        }
+        self.row.tuple.value(column, self.by_value[column])
     }
 }
 
 impl Next {
+    /// Counts the different values of some rows, which are behind those seen before. None if an entry is damaged, or the scan
+    /// was there before.
+    fn count_different(
+        &mut self,
+        columns: &BytesColumns,
+        matches: &Matches<Bytes>,
+        rows: Range<usize>,
+        depth: usize,
+    ) -> Option<()> {
+        if self.jumps && self.rounds.comes_again(|| matches.tid(rows.start)) {
+            return None;
+        }
+        let end_from = |at: usize, end: &OwnedKey| {
+            matches.end_before(at, end, Bytes::order(columns), Direction::Forward).min(rows.end)
+        };
+        let mut at = if self.different > 0 { end_from(rows.start, &self.value_end) } else { rows.start };
+        while at < rows.end {
+            columns.set_to_front(&matches.entry(at)?, depth + 1, true, &mut self.value_end)?;
+            self.different += 1;
+            // A function may say that an entry is not before itself.
+            at = end_from(at, &self.value_end).max(at + 1);
+        }
+        Some(())
+    }
+
     /// Takes the ends of the values of some rows into account, which are behind those seen before.
     fn add(
         &mut self,
