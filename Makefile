@@ -66,7 +66,7 @@ locales:
 	@locale -a | grep -qix 'en_us\.utf-\?8' || { scripts/need locales && localedef -i en_US -f UTF-8 en_US.UTF-8; } \
 		|| echo "without en_US.UTF-8, tests of such texts and the matrix's kinds of that name are left out"
 
-bench: bench-packages install $(if $(filter matrix,$(FIGURE)),locales)
+bench: bench-packages install locales
 bench: ## the papers' figures, then fpbtree beside btree: bench/out/report.html; FULL=1 for full size, FIGURE=NAME for one
 	@$(if $(OF_LAB),$(MAKE) --no-print-directory lab)
 	@$(BENCH)

@@ -171,7 +171,12 @@ LAST = "SELECT a, max(b) FROM {} GROUP BY a".format
 FIRST = "SELECT DISTINCT ON (a) a, b, ctid FROM {} ORDER BY a, b".format
 GROUPS_OF_TEXT = "SELECT k, count(*) FROM {} GROUP BY k".format
 DISTINCT_TEXT = "SELECT DISTINCT k FROM {}".format
+SUMS_OF_GROUPS = "SELECT a, count(*), sum(k), avg(k) FROM {} GROUP BY a".format
+DIFFERENT = "SELECT count(DISTINCT a) FROM {}".format
+DIFFERENT_OF_GROUPS = "SELECT a, count(DISTINCT b) FROM {} GROUP BY a".format
+DIFFERENT_TEXTS = "SELECT count(DISTINCT k), count(*) FROM {}".format
 TEXT = ": k text of 20 values, ICU en"
+AMOUNTS = "; index on (a int4 of 100 values, k numeric)"
 PAIR = "; index on (a int4 of 100 values, b int4)"
 
 # Name, kind of key, statement, what it is, and targets: where all blocks are all-visible, but a hundredth, and none.
@@ -185,6 +190,10 @@ AGGREGATES = (
     ("group_text", "status", GROUPS_OF_TEXT, "GROUP BY k, count(*)" + TEXT, (0.12, 0.20, 1.0)),
     ("distinct_text", "status", DISTINCT_TEXT, "DISTINCT k" + TEXT, (0.01, 0.01, 0.05)),
     ("first_of_group", "int4_int4", FIRST, "DISTINCT ON (a), rows of the table" + PAIR, (0.01, 0.01, 0.05)),
+    ("sum_numeric", "amounts", SUMS_OF_GROUPS, "GROUP BY a: count(*), sum(k), avg(k)" + AMOUNTS, (None, None, 1.0)),
+    ("different", "int4_int4", DIFFERENT, "count(DISTINCT a)" + PAIR, (0.01, 0.01, 0.05)),
+    ("different_of_group", "int4_int4", DIFFERENT_OF_GROUPS, "GROUP BY a: count(DISTINCT b)" + PAIR, (None, None, 1.0)),
+    ("different_text", "status", DIFFERENT_TEXTS, "count(DISTINCT k), count(*)" + TEXT, (None, None, 1.0)),
 )
 for stem, kind, statement, what, targets in AGGREGATES:
     visibilities = (("", "", None), ("_some", ", a hundredth of the blocks not all-visible", 100),
