@@ -1,7 +1,7 @@
 //! The hot-key cache: what it says of a key is what is there, whoever changes it meanwhile; and who gets in.
 
-use crate::common::words::{ModelWord, deaf, seen};
 use crate::common::*;
+use crate::words::{ModelWord, deaf, seen};
 use fpbtree_engine::cache::hot_keys::{self, Admission, HotKey, HotKeys, Lookup};
 use fpbtree_engine::format::Tid;
 use fpbtree_engine::keys::{Column, ColumnType, KeyShape};

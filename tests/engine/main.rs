@@ -22,3 +22,4 @@ mod sort;
 mod tallies;
 mod tree;
 mod unique;
+mod words;

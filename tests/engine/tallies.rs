@@ -1,6 +1,6 @@
 //! Counters of many owners, under the model checker.
 
-use crate::common::words::{ModelWord, seen};
+use crate::words::{ModelWord, seen};
 use fpbtree_engine::cache::tallies::Tallies;
 use std::sync::Arc;
 

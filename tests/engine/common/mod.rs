@@ -5,7 +5,6 @@
 pub mod bytes;
 mod lanes;
 pub mod nodes;
-pub mod words;
 
 #[allow(unused_imports, reason = "each program uses its part")]
 pub use lanes::*;
