@@ -91,6 +91,9 @@ impl BytesShape {
     /// The parts of a key, or of a place, given by digits. The value part begins with its first column's digit less the
     /// prefix; a place among all values of that column has none.
     pub fn parts<'d>(&self, digits: &'d [u8]) -> Parts<'d> {
+        if !self.is_opaque() {
+            return Parts { normal: digits, marker: &[], value: &[] };
+        }
         let mut at = 0;
         for digit in &self.digits()[..self.opaque_from as usize] {
             at += digit.length(&digits[at..]).unwrap_or(digits.len() - at);
@@ -401,7 +404,15 @@ impl<'a> Stored<'a> {
     }
 
     /// Fills `out` with the normal part's bytes from `from` on.
+    #[inline]
     pub fn copy_from(&self, from: usize, out: &mut [u8]) {
+        match self.prefix.get(from..from + out.len()) {
+            Some(piece) => out.copy_from_slice(piece),
+            None => self.copy_pieces(from, out),
+        }
+    }
+
+    fn copy_pieces(&self, from: usize, out: &mut [u8]) {
         let (mut begin, mut filled) = (0, 0);
         for piece in [self.prefix, &self.head.to_be_bytes(), self.suffix] {
             let wanted = &piece[(from + filled).saturating_sub(begin).min(piece.len())..];
@@ -432,12 +443,17 @@ impl<'a> Stored<'a> {
 
     /// The bytes of the normal part from `at` on, as many as a lane has.
     #[inline]
-    fn word(&self, at: usize) -> u64 {
-        let mut bytes = [0; HEAD];
-        match self.prefix.get(at..at + HEAD) {
-            Some(stored) => bytes.copy_from_slice(stored),
-            None => self.copy_from(at, &mut bytes),
+    pub fn word(&self, at: usize) -> u64 {
+        match self.prefix.len().cmp(&at) {
+            Ordering::Equal => self.head,
+            _ if self.head == 0 && self.suffix.is_empty() => word_at(self.prefix, at),
+            _ => self.word_of_pieces(at),
         }
+    }
+
+    fn word_of_pieces(&self, at: usize) -> u64 {
+        let mut bytes = [0; HEAD];
+        self.copy_from(at, &mut bytes);
         u64::from_be_bytes(bytes)
     }
 
@@ -445,6 +461,21 @@ impl<'a> Stored<'a> {
     pub fn is_same(&self, other: &Stored<'_>) -> bool {
         self.payload == other.payload && self.common(other) == usize::MAX
     }
+}
+
+/// The bytes of a string from `at` on, as many as a word has, and zeros behind its end.
+// Not put together in memory: a word that is read from where bytes were just written is waited for.
+#[inline]
+pub fn word_at(bytes: &[u8], at: usize) -> u64 {
+    if let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        return u64::from_be_bytes(*word);
+    }
+    let rest = bytes.len().saturating_sub(at);
+    let last = match bytes.last_chunk() {
+        Some(last) => u64::from_be_bytes(*last),
+        None => bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    last.unbounded_shl(8 * (HEAD - rest) as u32)
 }
 
 /// How many bytes two strings of one length have in common at their fronts.
@@ -553,7 +584,7 @@ impl<'k> BytesKey<'k> {
     }
 
     /// How the place is ordered against an entry whose normal part ties with all that the place has of one.
-    fn compare_value(&self, payload: &[u8], tid: Tid) -> Ordering {
+    pub(crate) fn compare_value(&self, payload: &[u8], tid: Tid) -> Ordering {
         let tie = || if self.above { Ordering::Greater } else { self.tid.cmp(&tid.position()) };
         let Some(order) = self.order.filter(|_| self.value != payload) else { return tie() };
         let (mut a, mut b) = (self.value, payload);

@@ -353,6 +353,28 @@ impl Filling {
 
     /// Whether that, and cells that take so many bytes, is no more than a page filled to `fill` percent has room for.
     pub fn fits(&self, layout: &Layout, cells: usize, fill: usize) -> bool {
-        self.nodes < layout.most_nodes(cells * 100 / fill)
+        let beside = layout.space().checked_sub((self.nodes + 1) * layout.node_size());
+        // No more than `cells * 100 / fill` is beside the nodes, without a division.
+        self.nodes < layout.nodes && beside.is_some_and(|beside| cells * 100 < (beside + 1) * fill)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Geometry, LaneKind};
+
+    #[test]
+    fn a_page_is_full_where_its_nodes_and_cells_say() {
+        let kinds = [LaneKind::U32, LaneKind::U64, LaneKind::Prefix, LaneKind::PrefixPayload];
+        for layout in kinds.map(|kind| Geometry::choose(kind, 0).leaf) {
+            for (nodes, fill) in (0..layout.nodes + 2).flat_map(|nodes| [10, 77, 90, 100].map(|fill| (nodes, fill))) {
+                let filling = Filling { nodes, ..Filling::EMPTY };
+                for cells in 0..layout.space() + 2 * layout.node_size() {
+                    let fits = nodes < layout.most_nodes(cells * 100 / fill);
+                    assert_eq!(filling.fits(&layout, cells, fill), fits, "{nodes} nodes, {cells} bytes, {fill} %");
+                }
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::host::{Host, List};
 use super::items::{self, Item, Records};
 use super::sorter::{MERGED, SAMPLES, Sorter, choose_places};
 use crate::format::{Block, Tid};
-use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_HINT, MOST_PARTS, OwnedKey, Stored};
+use crate::keys::bytes::{BytesKey, BytesOrder, HEAD, MOST_HINT, MOST_PARTS, OwnedKey, Stored, word_at};
 use crate::page::{Bytes, Entry, Keys};
 use crate::paging;
 use crate::simd::prefetch;
@@ -188,7 +188,7 @@ fn compare(a: &Entry<'_, Bytes>, b: &Entry<'_, Bytes>, order: Option<BytesOrder<
         None => a.tid.cmp(&b.tid),
         Some(_) => {
             let key: BytesKey<'_> = Bytes::key_of(a, order);
-            key.compare(&b.key, b.tid)
+            key.compare_value(b.key.payload, b.tid)
         }
     }
 }
@@ -196,17 +196,12 @@ fn compare(a: &Entry<'_, Bytes>, b: &Entry<'_, Bytes>, order: Option<BytesOrder<
 /// The bytes of a normal part, and of the hint behind it, from `from` on, as many as a word has.
 #[inline]
 fn word(normal: &[u8], hint: &[u8], from: usize) -> u64 {
-    if let Some(bytes) = normal.get(from..).and_then(|rest| rest.first_chunk()) {
-        return u64::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; HEAD];
-    let rest = normal.get(from..).unwrap_or(&[]);
-    let (first, others) = bytes.split_at_mut(rest.len());
-    first.copy_from_slice(rest);
-    let behind = hint.get(from.saturating_sub(normal.len())..).unwrap_or(&[]);
-    let length = behind.len().min(others.len());
-    others[..length].copy_from_slice(&behind[..length]);
-    u64::from_be_bytes(bytes)
+    let of_normal = word_at(normal, from);
+    let of_hint = match from.checked_sub(normal.len()) {
+        Some(from) => word_at(hint, from),
+        None => word_at(hint, 0).unbounded_shr(8 * (normal.len() - from) as u32),
+    };
+    of_normal | of_hint
 }
 
 /// The first word of an item: every normal part begins with a marker that most share.

@@ -451,17 +451,11 @@ impl BytesFilling {
         }
         filling
     }
-
-    fn is_repeated(&self, entry: &Entry<'_, Bytes>) -> bool {
-        self.count > 0 && self.entry(self.count - 1).key.is_same(&entry.key)
-    }
 }
 
 /// The lane of a key under a prefix.
 fn lane_under(key: &Stored<'_>, prefix: usize) -> u128 {
-    let mut head = [0; HEAD];
-    key.copy_from(prefix, &mut head);
-    u64::from_be_bytes(head).into()
+    key.word(prefix).into()
 }
 
 fn cell_size(geometry: &Geometry, level: u8, prefix: usize, normal: usize, payload: usize) -> usize {
@@ -472,10 +466,15 @@ impl Batch<Bytes> for BytesFilling {
     fn push(&mut self, geometry: &Geometry, level: u8, fill: usize, low: &OwnedKey, entry: &Entry<'_, Bytes>) -> bool {
         let layout = geometry.layout(level);
         let (normal, payload) = (entry.key.normal_length(), entry.key.payload.len());
-        let common = common(level, low, entry);
+        // Keys come in order: what one has in common with the page's others, it has with the one before it.
+        let (prefix, repeated) = match self.count.checked_sub(1).map(|last| self.entry(last).key) {
+            None => (common(level, low, entry), false),
+            Some(last) => {
+                let common = last.common(&entry.key);
+                (common.min(self.prefix), common == usize::MAX && last.payload == entry.key.payload)
+            }
+        };
         let low = low.stored();
-        let prefix = if self.count == 0 { common } else { common.min(self.prefix) };
-        let repeated = self.is_repeated(entry);
         let before = if prefix == self.prefix { self.cells } else { self.cells_under(geometry, level, prefix) };
         let own = if repeated { 0 } else { cell_size(geometry, level, prefix, normal, payload) };
         let last = self.count.checked_sub(1).map_or(0, |last| self.records[last].normal as usize);

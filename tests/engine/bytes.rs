@@ -3,7 +3,7 @@
 use crate::common::bytes::*;
 use crate::common::{KeyMaker, check_leaves, load_rows};
 use fpbtree_engine::format::{PAGE_SIZE, Position, Tid};
-use fpbtree_engine::keys::bytes::{BytesOrder, CompareValues, MOST_KEY};
+use fpbtree_engine::keys::bytes::{BytesOrder, CompareValues, MOST_KEY, Stored, word_at};
 use fpbtree_engine::keys::digits::{DigitKind, DigitShape, ValueLength};
 use fpbtree_engine::page::{Bytes, Keys, Page};
 use fpbtree_engine::scan::{BytesSelection, Cursor, Direction, Interval, Matches};
@@ -449,6 +449,26 @@ fn change(random: &mut StdRng, bed: &mut BytesBed, all: &[Row]) {
         for row in all.iter().filter(|row| !stays(row)) {
             if random.random_ratio(1, 4) && !bed.model.contains(row) {
                 bed.insert(row.clone());
+            }
+        }
+    }
+}
+
+#[test]
+fn words_of_strings_and_of_pieces() {
+    let naive = |bytes: &[u8], at: usize| {
+        (at..at + 8).fold(0, |word, at| word << 8 | u64::from(bytes.get(at).copied().unwrap_or(0)))
+    };
+    let bytes: Vec<u8> = (0..40).map(|n: u8| if n % 5 == 4 { 0 } else { n.wrapping_mul(91) }).collect();
+    for end in 0..bytes.len() {
+        let bytes = &bytes[..end];
+        for at in 0..end + 10 {
+            assert_eq!(word_at(bytes, at), naive(bytes, at), "{end} bytes, from {at}");
+            assert_eq!(Stored::whole(bytes, &[]).word(at), naive(bytes, at), "{end} bytes, from {at}");
+            for (prefix, rest) in (0..=end).map(|prefix| bytes.split_at(prefix)) {
+                let (head, suffix) = (naive(rest, 0), rest.get(8..).unwrap_or(&[]));
+                let pieces = Stored { prefix, head, suffix, payload: &[] };
+                assert_eq!(pieces.word(at), naive(bytes, at), "{end} bytes in pieces, from {at}");
             }
         }
     }

@@ -337,7 +337,8 @@ pub struct BytesColumns {
     computes: bool,
     /// How an only column's value is stored, if there is no other and nothing beside it.
     only: Option<Only>,
-    cache: CompareCache,
+    /// What the functions said last. Not of an index being built: sorting asks for a pair but once.
+    cache: Option<CompareCache>,
     places: PlaceCache,
     /// What is asked of the functions, if there are any.
     counts: Option<&'static CompareCounts>,
@@ -372,7 +373,8 @@ impl BytesColumns {
             // An index of btree's is only asked what it would be as one of ours.
             let is_ours = (*(*rel).rd_rel).relam != pg_sys::BTREE_AM_OID;
             let counts = (is_opaque && is_ours).then(|| CompareCounts::of_session((*rel).rd_id));
-            let (cache, places) = (CompareCache::new(), PlaceCache::new());
+            let cache = (!stored.is_empty()).then(CompareCache::new);
+            let places = PlaceCache::new();
             let only = match codecs[0].is_stored_whole() {
                 _ if all > 1 || carries => None,
                 true if is_opaque => Some(Only::Value),
@@ -471,9 +473,13 @@ impl CompareValues for BytesColumns {
         if a == b {
             return Ordering::Equal;
         }
-        self.codecs[column].order_at_sight(a, b).or_else(|| self.cache.find(column, a, b)).unwrap_or_else(|| {
+        let at_sight = self.codecs[column].order_at_sight(a, b);
+        let known = at_sight.or_else(|| self.cache.as_ref().and_then(|cache| cache.find(column, a, b)));
+        known.unwrap_or_else(|| {
             let order = self.ask(column, a, b);
-            self.cache.note(column, a, b, order);
+            if let Some(cache) = &self.cache {
+                cache.note(column, a, b, order);
+            }
             order
         })
     }

@@ -322,10 +322,11 @@ impl Under {
 
     /// The entries as their nodes have them.
     fn items<'a>(&self, entries: impl Iterator<Item = Entry<'a, Bytes>> + Clone) -> impl Iterator<Item = Item> + Clone {
-        entries.zip(&self.cells_at).map(|(entry, &cell)| {
-            let mut head = [0; HEAD];
-            entry.key.copy_from(self.prefix, &mut head);
-            Item { lane: u64::from_be_bytes(head).into(), tid: entry.tid, child: entry.child, cell }
+        entries.zip(&self.cells_at).map(|(entry, &cell)| Item {
+            lane: entry.key.word(self.prefix).into(),
+            tid: entry.tid,
+            child: entry.child,
+            cell,
         })
     }
 }
