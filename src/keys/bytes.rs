@@ -426,6 +426,9 @@ impl<'a> Stored<'a> {
 
     /// How many bytes the keys have in common at the front of their normal parts; `usize::MAX` if all.
     pub fn common(&self, other: &Stored<'_>) -> usize {
+        if self.is_in_place_of(other) {
+            return usize::MAX;
+        }
         let whole = self.prefix.len().min(other.prefix.len());
         let same = front_length(&self.prefix[..whole], &other.prefix[..whole]);
         if same < whole {
@@ -459,7 +462,15 @@ impl<'a> Stored<'a> {
 
     /// Whether both are the same bytes.
     pub fn is_same(&self, other: &Stored<'_>) -> bool {
-        self.payload == other.payload && self.common(other) == usize::MAX
+        self.is_in_place_of(other) || self.payload == other.payload && self.common(other) == usize::MAX
+    }
+
+    /// Whether both are the bytes of one entry, or of entries that share them.
+    #[inline]
+    fn is_in_place_of(&self, other: &Stored<'_>) -> bool {
+        let is_at = |a: &[u8], b: &[u8]| core::ptr::eq(a, b);
+        let is_head = self.head == other.head && is_at(self.prefix, other.prefix);
+        is_head && is_at(self.suffix, other.suffix) && is_at(self.payload, other.payload)
     }
 }
 

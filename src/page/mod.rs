@@ -29,7 +29,7 @@ pub use edit::{Links, PageMut};
 pub(crate) use lines::LineSet;
 pub use meta::{LogKind, Meta, Shape};
 pub(crate) use node::partition;
-pub use node::{Entry, Node};
+pub use node::{Entries, Entry, Node};
 pub use plan::Plan;
 pub use space::{KeySpace, Keys, PageKeys, PageSplits, Side};
 pub use split::{Aim, Joined};
@@ -516,11 +516,13 @@ impl<'a, K: KeySpace> Page<'a, K> {
     }
 
     /// All entries in key order.
-    pub fn iter(self) -> impl Iterator<Item = Entry<'a, K>> + Clone + use<'a, K> {
-        (0..self.nodes()).flat_map(move |node| {
-            let node = self.node(node);
-            (0..node.len()).map(move |slot| node.entry(slot))
-        })
+    pub fn iter(self) -> Entries<'a, K> {
+        self.iter_from(0)
+    }
+
+    /// All but so many of the first.
+    pub fn iter_from(self, rank: usize) -> Entries<'a, K> {
+        Entries::from(self, self.at_rank(rank))
     }
 }
 

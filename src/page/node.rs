@@ -40,6 +40,70 @@ pub struct Entry<'a, K: Keys> {
     pub child: Block,
 }
 
+/// Entries of a page in key order. What the entries of a head have in common is read once.
+#[derive(Clone)]
+pub struct Entries<'a, K: KeySpace> {
+    node: Node<'a, K>,
+    /// The node's number, and the next slot in it.
+    number: usize,
+    slot: usize,
+    /// The head of the entry before that, the first slot behind that head, and what entries have of it.
+    head: usize,
+    end: usize,
+    of_head: Option<(K::Stored<'a>, Block)>,
+}
+
+impl<'a, K: KeySpace> Entries<'a, K> {
+    /// From a place on.
+    pub(super) fn from(page: Page<'a, K>, place: Position) -> Self {
+        let (number, slot) = (place.node.into(), place.slot.into());
+        let mut entries = Entries { node: page.node(0), number, slot, head: 0, end: 0, of_head: None };
+        entries.open(slot);
+        entries
+    }
+
+    /// Goes to a slot of the node at hand, if there is such a node.
+    fn open(&mut self, slot: usize) {
+        let page = self.node.page;
+        if self.number < page.nodes() {
+            self.node = page.node(self.number);
+            (self.slot, self.end, self.of_head) = (slot, slot, None);
+        }
+    }
+
+    /// Where the next entry's cell begins, 0 if it has none, and the entry.
+    #[inline]
+    pub(super) fn next_with_cell(&mut self) -> Option<(u16, Entry<'a, K>)> {
+        while self.slot >= self.node.len() || self.number >= self.node.page.nodes() {
+            if self.number >= self.node.page.nodes() {
+                return None;
+            }
+            self.number += 1;
+            self.open(0);
+        }
+        if self.slot >= self.end {
+            let bytes = self.node.page.bytes;
+            self.head = self.node.head_of(self.slot);
+            // Behind the last head of a damaged node nothing else is found.
+            self.end = self.node.frame.slots_of(bytes, self.head).end.max(self.slot + 1);
+            self.of_head = Some((self.node.key_of(self.head), self.node.frame.child(bytes, self.head)));
+        }
+        let (key, child) = self.of_head?;
+        let entry = Entry { key, tid: self.node.tid(self.slot), child };
+        self.slot += 1;
+        Some((self.node.cell_of(self.head), entry))
+    }
+}
+
+impl<'a, K: KeySpace> Iterator for Entries<'a, K> {
+    type Item = Entry<'a, K>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Entry<'a, K>> {
+        self.next_with_cell().map(|(_, entry)| entry)
+    }
+}
+
 impl<L: Lane> Entry<'_, L> {
     /// The full key.
     #[inline]

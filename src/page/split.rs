@@ -114,10 +114,15 @@ impl<'a, K: KeySpace> Joined<'a, K> {
 
     /// All in key order.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'a, K>> + Clone + use<'a, K> {
-        let page = self.page;
+        self.iter_from(0)
+    }
+
+    /// All but so many of the first.
+    pub fn iter_from(&self, rank: usize) -> impl Iterator<Item = Entry<'a, K>> + Clone + use<'a, K> {
         let before = self.other.map_or(self.len, |(before, _)| before);
-        let other = self.other.map(|(_, entry)| entry);
-        page.iter().take(before).chain(other).chain(page.iter().skip(before))
+        let other = self.other.filter(|_| rank <= before).map(|(_, entry)| entry);
+        let front = self.page.iter_from(rank.min(before)).take(before.saturating_sub(rank));
+        front.chain(other).chain(self.page.iter_from(before.max(rank.saturating_sub(1))))
     }
 }
 
@@ -150,7 +155,7 @@ impl<L: Lane> Joined<'_, L> {
         fn fits(layout: &Layout, items: impl Iterator<Item = Item> + Clone) -> bool {
             Arrangement::packed(layout, &items, layout.node_room(), layout.nodes).is_some()
         }
-        let all = self.iter().map(|entry| item(&entry));
-        fits(layout, all.clone().take(place)) && fits(layout, all.skip(place))
+        let from = |rank: usize| self.iter_from(rank).map(|entry| item(&entry));
+        fits(layout, from(0).take(place)) && fits(layout, from(place))
     }
 }

@@ -192,7 +192,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         let left_links = Links { level, left: NO_BLOCK, right: right_block, low, high: middle, fill };
         let right_links = Links { level, left: left_block, right: NO_BLOCK, low: middle, high, fill };
         let left_page = self.build(&left_links, keep, page.iter(), ROOT)?;
-        let right_page = self.build(&right_links, total - keep, page.iter().skip(keep), ROOT)?;
+        let right_page = self.build(&right_links, total - keep, page.iter_from(keep), ROOT)?;
         let children = [K::downlink(K::first(), left_block), K::downlink(&fence, right_block)];
         let root_links = Links { level: level + 1, left: NO_BLOCK, right: NO_BLOCK, low, high, fill };
         let root_page = self.build(&root_links, 2, children.into_iter(), ROOT)?;
@@ -260,7 +260,7 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
             is_done.then_some(half)
         });
         let right_page =
-            moved.map_or_else(|| self.build(&right_links, total - keep, entries.iter().skip(keep), block), Ok)?;
+            moved.map_or_else(|| self.build(&right_links, total - keep, entries.iter_from(keep), block), Ok)?;
         let mut left_page = *target.bytes();
         let (mut arrangement, entry) = (Arrangement::default(), &K::shorten(*entry));
         let halve = K::halve(&page, stay, new_block, &fence, &mut arrangement);

@@ -24,7 +24,7 @@ pub struct Index {
 /// What the relation cache keeps of an index.
 struct Cached {
     index: Index,
-    /// Its columns: apart, for they are large, and no insertion is to copy them more than once.
+    /// Its columns.
     columns: IndexColumns,
     /// Where this process's last entries went.
     last: LastLeaf,
@@ -95,18 +95,14 @@ impl Index {
         unsafe { (*cached(rel)).index.geometry.build_id }
     }
 
-    /// What is known of the columns of `rel`, whose key space is `K`.
+    /// What is known of the columns of `rel`, whose key space is `K`, as long as it is open.
     ///
     /// # Safety
     /// `rel` is an open index of ours. May raise.
     #[inline(always)]
     pub unsafe fn columns<K: Keyed>(rel: Relation) -> K::Columns {
         // SAFETY: `cached` gives what is there now; it is copied before anything can drop it.
-        unsafe {
-            let mut columns = K::columns(&(*cached(rel)).columns);
-            K::find_functions(&mut columns, rel);
-            columns
-        }
+        unsafe { K::columns(&(*cached(rel)).columns) }
     }
 }
 

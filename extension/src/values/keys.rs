@@ -1,6 +1,7 @@
 //! Rows and keys: what the engine's key spaces take of a row, and give back of an entry.
 
 use core::cmp::Ordering;
+use core::ops::Deref;
 
 use fpbtree_engine::format::{Lane, NO_BLOCK, Position, Tid};
 use fpbtree_engine::keys::KeyShape;
@@ -16,7 +17,7 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Relation};
 
 use crate::pg::errors::{Name, Text};
 use crate::pg::tid::heap_place;
-use crate::pg::{errors, ffi};
+use crate::pg::{errors, ffi, memory};
 use crate::values::codec::{Codec, DatumBuffer, Payload};
 use crate::values::column;
 use crate::values::compare_cache::{CompareCache, PlaceCache};
@@ -31,27 +32,17 @@ pub trait Keyed: Loadable + Scannable {
     /// What makes an entry.
     type RowEntry;
 
-    /// What is known of the columns of an index of this key space, but for [functions](Keyed::find_functions).
+    /// What is known of the columns of an index of this key space.
     fn columns(columns: &IndexColumns) -> Self::Columns;
 
-    /// Looks up the functions that compare values.
-    ///
-    /// # Safety
-    /// `rel` is the open index. May raise.
-    #[inline(always)]
-    unsafe fn find_functions(_columns: &mut Self::Columns, _rel: Relation) {}
-
-    /// What is known of the columns of an index whose meta page is not there yet.
+    /// What is known of the columns of an index whose meta page is not there yet, as long as the current memory context is
+    /// there.
     ///
     /// # Safety
     /// `rel` is the open index. May raise.
     unsafe fn new_columns(rel: Relation) -> Self::Columns {
         // SAFETY: `rel` is open.
-        unsafe {
-            let mut columns = Self::columns(&IndexColumns::of(rel, None));
-            Self::find_functions(&mut columns, rel);
-            columns
-        }
+        unsafe { Self::columns(&IndexColumns::of(rel, None)) }
     }
 
     /// How keys are compared beyond what their bytes say.
@@ -169,7 +160,8 @@ pub enum IndexColumns {
 }
 
 impl IndexColumns {
-    /// The columns of an index, whose keys are made as `stored` says if it is there.
+    /// The columns of an index, whose keys are made as `stored` says if it is there. Then they are to be used as long as it is
+    /// open, else as long as the current memory context is there.
     ///
     /// # Safety
     /// `rel` is an open index of ours. May raise: the caller's frames own no destructors.
@@ -178,7 +170,7 @@ impl IndexColumns {
         unsafe {
             match column::exact_shape(rel) {
                 Some(shape) => IndexColumns::Exact(shape),
-                None => IndexColumns::Bytes(BytesColumns::new(rel, stored.map_or(&[], Shape::digits))),
+                None => IndexColumns::Bytes(BytesColumns::new(rel, stored.map(Shape::digits))),
             }
         }
     }
@@ -323,9 +315,17 @@ enum Only {
     Value,
 }
 
-/// The columns of an index whose keys are byte strings.
+/// The columns of an index whose keys are byte strings, and what was asked of their functions last.
 #[derive(Clone)]
 pub struct BytesColumns {
+    known: *const KnownColumns,
+    /// What the functions said last. Not of an index being built: sorting asks for a pair but once.
+    cache: Option<CompareCache>,
+    places: PlaceCache,
+}
+
+/// What is known of such columns. It is large, and so in a place of its own that those who use it share.
+pub struct KnownColumns {
     shape: BytesShape,
     codecs: [Codec; KeyShape::MAX_COLUMNS],
     keys: usize,
@@ -337,30 +337,41 @@ pub struct BytesColumns {
     computes: bool,
     /// How an only column's value is stored, if there is no other and nothing beside it.
     only: Option<Only>,
-    /// What the functions said last. Not of an index being built: sorting asks for a pair but once.
-    cache: Option<CompareCache>,
-    places: PlaceCache,
     /// What is asked of the functions, if there are any.
     counts: Option<&'static CompareCounts>,
 }
 
-impl BytesColumns {
+impl Deref for BytesColumns {
+    type Target = KnownColumns;
+
+    #[inline(always)]
+    fn deref(&self) -> &KnownColumns {
+        // SAFETY: it was put there, is not changed, and is there as long as whoever made these columns has promised.
+        unsafe { &*self.known }
+    }
+}
+
+impl KnownColumns {
     /// What the catalogs say of the columns, and of what an index that is there has stored of them.
     ///
     /// # Safety
     /// `rel` is an open index of ours. May raise.
-    pub unsafe fn new(rel: Relation, stored: &[DigitShape]) -> BytesColumns {
-        // SAFETY: `rel` is open.
+    unsafe fn of(rel: Relation, stored: &[DigitShape]) -> KnownColumns {
+        // SAFETY: `rel` is open; every operator class has an order function.
         unsafe {
             let keys = (*(*rel).rd_index).indnkeyatts as usize;
             let all = (*(*rel).rd_index).indnatts as usize;
             let mut codecs = [Codec::of(rel, 0, stored.first()); KeyShape::MAX_COLUMNS];
+            let mut functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
             let (mut is_opaque, mut computes) = (false, false);
             for (c, codec) in codecs.iter_mut().enumerate().take(keys) {
                 let found = Codec::of(rel, c, stored.get(c));
                 *codec = if is_opaque { found.without_prefix() } else { found };
-                is_opaque |= found.shape.is_opaque();
-                computes |= found.shape.is_opaque() && column::is_expression(rel, c);
+                if found.shape.is_opaque() {
+                    is_opaque = true;
+                    computes |= column::is_expression(rel, c);
+                    functions[c] = ffi::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16);
+                }
             }
             let mut payloads = [None; KeyShape::MAX_COLUMNS];
             for (c, payload) in payloads.iter_mut().enumerate().take(all).skip(keys) {
@@ -369,19 +380,34 @@ impl BytesColumns {
             let carries = all > keys || codecs[..keys].iter().any(Codec::has_residue);
             let digits = codecs.map(|codec| codec.shape);
             let shape = BytesShape::new(&digits[..keys], carries).expect("an index has columns, and not too many");
-            let functions = [core::ptr::null_mut(); KeyShape::MAX_COLUMNS];
             // An index of btree's is only asked what it would be as one of ours.
             let is_ours = (*(*rel).rd_rel).relam != pg_sys::BTREE_AM_OID;
             let counts = (is_opaque && is_ours).then(|| CompareCounts::of_session((*rel).rd_id));
-            let cache = (!stored.is_empty()).then(CompareCache::new);
-            let places = PlaceCache::new();
             let only = match codecs[0].is_stored_whole() {
                 _ if all > 1 || carries => None,
                 true if is_opaque => Some(Only::Value),
                 true => Some(Only::Text),
                 false => None,
             };
-            BytesColumns { shape, codecs, keys, payloads, all, functions, computes, only, cache, places, counts }
+            KnownColumns { shape, codecs, keys, payloads, all, functions, computes, only, counts }
+        }
+    }
+}
+
+impl BytesColumns {
+    /// Those of an index that is there, of which `stored` is known, as long as it is open; or of one to be made, as long as
+    /// the current memory context is there.
+    ///
+    /// # Safety
+    /// `rel` is an open index of ours. May raise.
+    unsafe fn new(rel: Relation, stored: Option<&[DigitShape]>) -> BytesColumns {
+        // SAFETY: `rel` is open. The relation cache keeps that context as long as the index is open, whatever else it
+        // drops (`RelationReloadIndexInfo`).
+        unsafe {
+            let memory = if stored.is_some() { (*rel).rd_indexcxt } else { pg_sys::CurrentMemoryContext };
+            let known: *mut KnownColumns = memory::allocate(memory, 1, false);
+            known.write(KnownColumns::of(rel, stored.unwrap_or(&[])));
+            BytesColumns { known, cache: stored.map(|_| CompareCache::new()), places: PlaceCache::new() }
         }
     }
 
@@ -573,16 +599,6 @@ impl Keyed for Bytes {
         match columns {
             IndexColumns::Bytes(columns) => columns.clone(),
             IndexColumns::Exact(_) => unreachable!("lanes of this kind are prefixes"),
-        }
-    }
-
-    unsafe fn find_functions(columns: &mut BytesColumns, rel: Relation) {
-        for c in columns.shape.opaque_from()..columns.keys {
-            if columns.codecs[c].shape.is_opaque() {
-                // SAFETY: `rel` is open; every operator class has an order function.
-                columns.functions[c] =
-                    unsafe { ffi::index_getprocinfo(rel, c as i16 + 1, column::ORDER_FUNCTION as u16) };
-            }
         }
     }
 

@@ -9,18 +9,18 @@ enum Separator {
 }
 
 impl Separator {
-    fn between(last: &Entry<'_, Bytes>, first: &Entry<'_, Bytes>, level: u8) -> Separator {
-        match last.key.common(&first.key) {
+    fn between(last: &Stored<'_>, first: &Stored<'_>, level: u8) -> Separator {
+        match last.common(first) {
             usize::MAX => Separator::Whole,
             _ if level > 0 => Separator::Whole,
             common => Separator::Front(common + 1),
         }
     }
 
-    fn length(&self, first: &Entry<'_, Bytes>) -> usize {
+    fn length(&self, first: &Stored<'_>) -> usize {
         match *self {
             Separator::Front(length) => length,
-            Separator::Whole => first.key.normal_length() + first.key.payload.len(),
+            Separator::Whole => first.normal_length() + first.payload.len(),
         }
     }
 }
@@ -34,7 +34,7 @@ pub(super) fn set_separator(
     level: u8,
     order: Option<BytesOrder<'_>>,
 ) {
-    match Separator::between(last, first, level) {
+    match Separator::between(&last.key, &first.key, level) {
         Separator::Front(length) => fence.keep_front(&first.key, length),
         Separator::Whole => {
             // A damaged value part is noticed by whoever reads the entry.
@@ -70,9 +70,12 @@ impl PageSplits for Bytes {
         let mut cells = [0usize; MAX_PAGE_ENTRIES + 2];
         let mut saved = [0usize; MAX_PAGE_ENTRIES + 1];
         let mut repeated = [false; MAX_PAGE_ENTRIES + 1];
+        // How long the shortest fence before each is.
+        let mut separators = [0u16; MAX_PAGE_ENTRIES + 1];
         let total = entries.len().min(MAX_PAGE_ENTRIES + 1);
         let mut measure = Measure::new(layout, page.prefix().len());
         for (index, entry) in entries.iter().take(total).enumerate() {
+            separators[index] = measure.separator(&entry, level) as u16;
             let cell;
             (repeated[index], cell) = measure.next(&entry);
             saved[index] = measure.own(&entry) - cell;
@@ -87,7 +90,7 @@ impl PageSplits for Bytes {
         let holds = |range: Range<usize>, cells: usize| {
             let most = layout.most_nodes(cells);
             range.len() * WIDEST <= most * (layout.node_room() - WIDEST) || {
-                let items = entries.iter().skip(range.start).take(range.len()).zip(&repeated[range.clone()]);
+                let items = entries.iter_from(range.start).take(range.len()).zip(&repeated[range.clone()]);
                 let wide = items.scan(0, |lane, (entry, repeats)| {
                     *lane += if *repeats { 0 } else { 1 << 56 };
                     Some(Item { lane: *lane, tid: entry.tid, child: entry.child, cell: 0 })
@@ -104,19 +107,14 @@ impl PageSplits for Bytes {
         let shortest = |reach: usize| {
             let mut best: Option<(usize, usize)> = None;
             for index in split::outward(middle, reach, total) {
-                if let Some((last, first)) = entries.around(index) {
-                    let length = Separator::between(&last, &first, level).length(&first);
-                    if best.is_none_or(|(_, shortest)| length < shortest) && fits(index, length) {
-                        best = Some((index, length));
-                    }
+                let length = separators[index].into();
+                if best.is_none_or(|(_, shortest)| length < shortest) && fits(index, length) {
+                    best = Some((index, length));
                 }
             }
             best.map(|(index, _)| index)
         };
-        let sound = |index: &usize| {
-            let separator = |(last, first): (_, _)| Separator::between(&last, &first, level).length(&first);
-            entries.around(*index).is_some_and(|around| fits(*index, separator(around)))
-        };
+        let sound = |index: &usize| (1..total).contains(index) && fits(*index, separators[*index].into());
         let near = shortest((total / 16).max(1));
         let changes = split::outward(middle, split::reach_of_changes(level, total), total).filter(|&at| !repeated[at]);
         let keep = aim
@@ -132,7 +130,7 @@ impl PageSplits for Bytes {
                 set_separator_at(fence, entries, index, order);
                 let middle = Bytes::fence_of(fence);
                 let holds = |fences: [BytesFence<'_>; 2], range: Range<usize>| {
-                    let of_half = entries.iter().skip(range.start).take(range.len());
+                    let of_half = entries.iter_from(range.start).take(range.len());
                     let under = Under::new(layout, fences, of_half.clone());
                     Arrangement::filled(layout, &under.items(of_half), 100, under.cells).is_some()
                 };
@@ -232,9 +230,8 @@ pub(in crate::page) fn keep_first(
 impl<'a> Page<'a, Bytes> {
     /// The first so many entries, each with whether it shares the cell of the one before.
     fn sharing(&self, count: usize) -> impl Iterator<Item = (bool, Entry<'a, Bytes>)> + use<'a> {
-        let page = *self;
-        let nodes = (0..page.nodes()).map(move |node| page.node(node));
-        let entries = nodes.flat_map(|node| (0..node.len()).map(move |slot| (node.cell(slot), node.entry(slot))));
+        let mut entries = self.iter();
+        let entries = core::iter::from_fn(move || entries.next_with_cell());
         let shared = entries.scan(0, |before, (cell, entry)| {
             let shares = cell != 0 && cell == *before;
             *before = cell;
@@ -345,6 +342,11 @@ struct Measure<'a, 'l> {
 impl<'a, 'l> Measure<'a, 'l> {
     fn new(layout: &'l Layout, prefix: usize) -> Self {
         Measure { layout, prefix, previous: None }
+    }
+
+    /// How long the shortest fence between the one before and the next entry is; 0 if this is the first.
+    fn separator(&self, next: &Entry<'a, Bytes>, level: u8) -> usize {
+        self.previous.map_or(0, |previous| Separator::between(&previous, &next.key, level).length(&next.key))
     }
 
     /// Whether the next entry has the key of the one before it, and so its cell.
