@@ -249,9 +249,10 @@ pub trait CompareValues {
         0
     }
 
-    /// How two values may be ordered, by what they have behind their first `skip` bytes, whose brief hints are the same.
-    fn guess(&self, _column: usize, _a: &[u8], _b: &[u8], _skip: usize) -> Ordering {
-        Ordering::Equal
+    /// How value `a`, whose brief hint is given, may be ordered against `b`, by what they have behind their first `skip`
+    /// bytes.
+    fn guess(&self, column: usize, (_a, hint): (&[u8], u64), b: &[u8], skip: usize) -> Ordering {
+        hint.cmp(&self.brief_hint(column, b, skip))
     }
 
     /// A hint that goes on twice as far, of what a value has behind what its prefix in the normal part tells.
@@ -299,10 +300,12 @@ impl BytesOrder<'_> {
         self.first_value(payload).map_or(0, |(column, value)| self.columns.brief_hint(column, value, skip))
     }
 
-    /// How the values may be ordered whose [brief hints](Self::brief_hint) are the same.
-    fn guess(&self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
-        match (self.first_value(a), self.first_value(b)) {
-            (Some((column, a)), Some((_, b))) if a != b => self.columns.guess(column, a, b, skip),
+    /// How the first opaque column's value of a place, and its [brief hint](Self::brief_hint), may be ordered against that at
+    /// the front of an entry's bytes behind its normal part.
+    fn guess(&self, (value, hint): (&[u8], u64), payload: &[u8], skip: usize) -> Ordering {
+        match (self.first_value(value), self.first_value(payload)) {
+            (Some((column, a)), Some((_, b))) => self.columns.guess(column, (a, hint), b, skip),
+            (_, None) => hint.cmp(&0),
             _ => Ordering::Equal,
         }
     }
@@ -589,8 +592,7 @@ impl<'k> BytesKey<'k> {
         let Some(order) = self.order.filter(|_| is_tied()) else {
             return self.compare_suffix(skip, suffix, payload, tid);
         };
-        let guessed = hint.cmp(&order.brief_hint(payload, hidden));
-        let guessed = guessed.then_with(|| order.guess(self.value, payload, hidden));
+        let guessed = order.guess((self.value, hint), payload, hidden);
         guessed.then_with(|| self.compare_suffix(skip, suffix, payload, tid))
     }
 

@@ -529,7 +529,7 @@ impl CompareValues for BytesColumns {
         self.codecs[column].brief_hint(value, skip)
     }
 
-    fn guess(&self, column: usize, a: &[u8], b: &[u8], skip: usize) -> Ordering {
+    fn guess(&self, column: usize, a: (&[u8], u64), b: &[u8], skip: usize) -> Ordering {
         self.codecs[column].guess(a, b, skip)
     }
 

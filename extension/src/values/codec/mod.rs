@@ -183,7 +183,7 @@ impl Hints {
     /// How two values may be ordered, by what they have behind so many bytes.
     fn guess(self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
         match (self, stored_content(a), stored_content(b)) {
-            (Hints::Texts(texts), Some(a), Some(b)) => texts.letters(a, skip).cmp(texts.letters(b, skip)),
+            (Hints::Texts(texts), Some(a), Some(b)) => texts.order(a, b, skip),
             (Hints::Json(values), Some(a), Some(b)) => {
                 let (mut one, mut other) = ([0; MOST_HINT], [0; MOST_HINT]);
                 let (used, length) = (values.put(a, skip, &mut one), values.put(b, skip, &mut other));
@@ -257,6 +257,18 @@ impl TextHints {
     #[inline]
     fn letters(self, text: &[u8], skip: usize) -> Letters<'_> {
         Letters::of(self.compared(text).get(skip..).unwrap_or(&[]), self.skips_marks)
+    }
+
+    /// How two texts may be ordered, by the letters that they have behind so many bytes.
+    #[inline]
+    fn order(self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
+        let [a, b] = [a, b].map(|text| self.compared(text).get(skip..).unwrap_or(&[]));
+        let length = a.len().min(b.len());
+        let same = &a[..front_length(&a[..length], &b[..length])];
+        // The same bytes are the same letters, as far as these end before the first other byte.
+        let behind = same.iter().rposition(u8::is_ascii).map_or(0, |last| last + 1);
+        let [a, b] = [a, b].map(|text| Letters::of(&text[behind..], self.skips_marks));
+        a.cmp(b)
     }
 
     fn put(self, text: &[u8], out: &mut [u8]) -> usize {
@@ -589,10 +601,17 @@ impl Codec {
         if self.shape.descending { !long } else { long }
     }
 
-    /// How two values may be ordered, by all that they have behind so many bytes: what brief hints are the beginning of.
-    pub fn guess(&self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
-        let ordered = self.hints.map_or(Ordering::Equal, |hints| hints.guess(a, b, skip));
-        if self.shape.descending { ordered.reverse() } else { ordered }
+    /// How two values may be ordered, the first one's brief hint being given, by all that they have behind so many bytes.
+    pub fn guess(&self, (a, hint): (&[u8], u64), b: &[u8], skip: usize) -> Ordering {
+        let guess = || {
+            let ordered = self.hints.map_or(Ordering::Equal, |hints| hints.guess(a, b, skip));
+            if self.shape.descending { ordered.reverse() } else { ordered }
+        };
+        match self.hints {
+            // To find where they differ takes less than to make a hint.
+            Some(Hints::Texts(_)) => guess(),
+            _ => hint.cmp(&self.brief_hint(b, skip)).then_with(guess),
+        }
     }
 
     /// How many bytes two of them have in common at their fronts, if hints may begin behind these.
