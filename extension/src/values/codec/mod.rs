@@ -686,3 +686,24 @@ impl Payload {
         unsafe { self.image.get(self.shape.take_opaque(carried)?, tuple) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_guessed_as_their_letters_say() {
+        let parts = ["", "a", "A", "é", "É", "e", "ß", "日", "日本", "-", "/", "  ", "9", "zz", "\u{7f}", "ÿ"];
+        let texts: Vec<String> =
+            parts.iter().flat_map(|a| parts.iter().flat_map(move |b| parts.map(|c| format!("{a}{b}{c}")))).collect();
+        let some = || texts.iter().step_by(7);
+        for (skips_marks, trims) in [(false, false), (false, true), (true, false)] {
+            let hints = TextHints { keys: None, skips_marks, trims, skipped: 0 };
+            for (a, b) in texts.iter().step_by(61).flat_map(|a| some().map(move |b| (a.as_bytes(), b.as_bytes()))) {
+                assert_eq!(hints.order(a, b, 0), hints.letters(a, 0).cmp(hints.letters(b, 0)), "{a:?} {b:?}");
+            }
+            assert_eq!(hints.order("日本a".as_bytes(), "日本b".as_bytes(), 6), Ordering::Less);
+            assert_eq!(hints.order(b"ab", b"ab", 5), Ordering::Equal);
+        }
+    }
+}
