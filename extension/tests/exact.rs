@@ -1,5 +1,6 @@
 //! Bounds across types, against slow and obvious references. They need no server, and so no link to one.
 
+#[allow(dead_code, reason = "some of it only the library asks")]
 #[path = "../src/values/exact.rs"]
 mod exact;
 

@@ -11,12 +11,13 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use crate::pg::ffi;
 use crate::pg::ffi::pfree;
 use crate::values::collation::is_byte_order;
-use crate::values::elements::{self, Elements};
+use crate::values::elements::Elements;
+use crate::values::front;
 use crate::values::sort_support::SortSupport;
 use crate::values::varlena::{COMPRESSIBLE, HEADER, with_content};
 
 /// Bytes of an abbreviated key.
-pub const LENGTH: usize = elements::FRONT;
+pub const LENGTH: usize = front::FRONT;
 
 /// What makes abbreviated keys.
 #[derive(Clone, Copy)]

@@ -12,19 +12,8 @@ use pgrx::pg_sys::{self, Datum, Oid, TypeCacheEntry};
 
 use crate::pg::ffi;
 use crate::values::column;
+use crate::values::front::{END, FRONT, Front, NULL, UNBOUNDED};
 use crate::values::varlena::HEADER;
-
-/// Bytes that are made of a value.
-pub const FRONT: usize = 8;
-
-/// What an array ends with, and what all of an empty range is.
-const END: u8 = 0;
-/// No lower bound.
-const UNBOUNDED: u8 = 1;
-/// An element that is zero. Those with so many bytes more or less than zero are as far from it.
-const ZERO: u8 = 0x80;
-/// An element that is NULL.
-const NULL: u8 = u8::MAX;
 
 /// The beginnings of values, which have elements of a type that fits a lane.
 #[derive(Clone, Copy)]
@@ -86,13 +75,13 @@ impl Elements {
     /// The front of a value, given what is behind its length: zeros behind what there is. The server's values are
     /// sound; what is not has fewer elements.
     pub fn front(&self, content: &[u8]) -> [u8; FRONT] {
-        let mut front = Front { bytes: [0; FRONT], used: 0 };
+        let mut front = Front::new();
         match self.holder {
             Holder::Array => self.put_array(content, &mut front),
             Holder::Range => self.put_range(content, &mut front),
             Holder::Multirange => self.put_multirange(content, &mut front),
         };
-        front.bytes
+        front.bytes()
     }
 
     /// `ArrayType`: dimensions, where data begins if there are NULLs, the element type, how many elements each dimension
@@ -183,62 +172,4 @@ impl Elements {
 
 fn word(content: &[u8], at: usize) -> Option<u32> {
     content.get(at..)?.first_chunk().map(|word| u32::from_le_bytes(*word))
-}
-
-/// The bytes that there are so far.
-struct Front {
-    bytes: [u8; FRONT],
-    used: usize,
-}
-
-impl Front {
-    fn is_full(&self) -> bool {
-        self.used == FRONT
-    }
-
-    fn put(&mut self, bytes: &[u8]) {
-        let length = bytes.len().min(FRONT - self.used);
-        self.bytes[self.used..self.used + length].copy_from_slice(&bytes[..length]);
-        self.used += length;
-    }
-
-    /// Puts a number as its distance from zero, in as few bytes as that has: small numbers are the commonest.
-    fn put_field(&mut self, field: u128, zero: u128) {
-        let (distance, is_below) = if field < zero { (zero - field, true) } else { (field - zero, false) };
-        let length = (u128::BITS - distance.leading_zeros()).div_ceil(8) as usize;
-        let bytes = (if is_below { !distance } else { distance }).to_be_bytes();
-        self.put(&[if is_below { ZERO - length as u8 } else { ZERO + length as u8 }]);
-        self.put(&bytes[bytes.len() - length..]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn front(fields: &[Option<i64>]) -> [u8; FRONT] {
-        let mut front = Front { bytes: [0; FRONT], used: 0 };
-        for field in fields {
-            match field {
-                Some(value) => front.put_field(ColumnType::Int8.encode(*value as u64 as u128).0, 1 << 63),
-                None => front.put(&[NULL]),
-            }
-        }
-        front.put(&[END]);
-        front.bytes
-    }
-
-    #[test]
-    fn fronts_are_in_order() {
-        let numbers = [i64::MIN, i64::MIN + 1, -70_000, -65_536, -256, -255, -1, 0, 1, 255, 256, 65_536, i64::MAX];
-        let numbers: Vec<Option<i64>> = numbers.map(Some).into_iter().chain([None]).collect();
-        for pair in numbers.windows(2) {
-            assert!(front(&pair[..1]) < front(&pair[1..]), "{pair:?}");
-            assert!(front(&[]) < front(&pair[..1]), "{pair:?}");
-            assert!(front(&pair[..1]) <= front(&[pair[0], Some(i64::MIN)]), "{pair:?}");
-            assert!(front(&[pair[0], None]) <= front(&pair[1..]), "{pair:?}");
-        }
-        assert!(front(&[Some(1), Some(2)]) < front(&[Some(1), Some(3)]));
-        assert!(front(&[Some(1), Some(2)]) < front(&[Some(2)]));
-    }
 }

@@ -8,7 +8,8 @@ use fpbtree_engine::keys::digits::{Buffer, DigitKind, DigitShape};
 use pgrx::pg_sys::{self, Oid};
 
 use super::numeric;
-use crate::values::collation::{Letters, is_byte_order};
+use crate::values::collation::is_byte_order;
+use crate::values::letters::Letters;
 use crate::values::varlena::stored_content;
 
 /// Makes hints of jsonb.

@@ -16,9 +16,10 @@ use self::json::JsonHints;
 use self::residue::{put_count, take_count};
 use crate::pg::ffi;
 use crate::values::abbreviation::{self, Abbreviation};
-use crate::values::collation::{self, Letters, SortKeys, is_byte_order};
+use crate::values::collation::{SortKeys, is_byte_order};
 use crate::values::column::{self, OPTION_DESCENDING, OPTION_NULLS_FIRST};
 use crate::values::exact as values_exact;
+use crate::values::letters::{self, LETTER_BITS, Letters};
 use crate::values::sort_support::SortSupport;
 use crate::values::tuple::Tuple;
 use crate::values::varlena::{MOST_SHORT, is_compressed, short_header, stored_content, with_content};
@@ -263,12 +264,7 @@ impl TextHints {
     #[inline]
     fn order(self, a: &[u8], b: &[u8], skip: usize) -> Ordering {
         let [a, b] = [a, b].map(|text| self.compared(text).get(skip..).unwrap_or(&[]));
-        let length = a.len().min(b.len());
-        let same = &a[..front_length(&a[..length], &b[..length])];
-        // The same bytes are the same letters, as far as these end before the first other byte.
-        let behind = same.iter().rposition(u8::is_ascii).map_or(0, |last| last + 1);
-        let [a, b] = [a, b].map(|text| Letters::of(&text[behind..], self.skips_marks));
-        a.cmp(b)
+        letters::order(a, b, self.skips_marks)
     }
 
     fn put(self, text: &[u8], out: &mut [u8]) -> usize {
@@ -597,7 +593,7 @@ impl Codec {
     pub fn long_hint(&self, value: &[u8]) -> u128 {
         let (Some(hints), DigitKind::Opaque { prefix, .. }) = (self.hints, self.shape.kind) else { return 0 };
         let long = hints.brief::<{ u128::BITS }>(value, 0);
-        let long = long.unbounded_shl(u32::from(prefix) / 2 * collation::LETTER_BITS);
+        let long = long.unbounded_shl(u32::from(prefix) / 2 * LETTER_BITS);
         if self.shape.descending { !long } else { long }
     }
 
@@ -684,26 +680,5 @@ impl Payload {
         }
         // SAFETY: no frame here owns a destructor.
         unsafe { self.image.get(self.shape.take_opaque(carried)?, tuple) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_guessed_as_their_letters_say() {
-        let parts = ["", "a", "A", "é", "É", "e", "ß", "日", "日本", "-", "/", "  ", "9", "zz", "\u{7f}", "ÿ"];
-        let texts: Vec<String> =
-            parts.iter().flat_map(|a| parts.iter().flat_map(move |b| parts.map(|c| format!("{a}{b}{c}")))).collect();
-        let some = || texts.iter().step_by(7);
-        for (skips_marks, trims) in [(false, false), (false, true), (true, false)] {
-            let hints = TextHints { keys: None, skips_marks, trims, skipped: 0 };
-            for (a, b) in texts.iter().step_by(61).flat_map(|a| some().map(move |b| (a.as_bytes(), b.as_bytes()))) {
-                assert_eq!(hints.order(a, b, 0), hints.letters(a, 0).cmp(hints.letters(b, 0)), "{a:?} {b:?}");
-            }
-            assert_eq!(hints.order("日本a".as_bytes(), "日本b".as_bytes(), 6), Ordering::Less);
-            assert_eq!(hints.order(b"ab", b"ab", 5), Ordering::Equal);
-        }
     }
 }
