@@ -316,9 +316,24 @@ LITTLE = {"maintenance_work_mem": "16MB"}
 SHARED = {"maintenance_work_mem": "64MB", "max_parallel_maintenance_workers": "2"}
 
 
-def time_build(bench, kind, settings):
+def to_be_indexed(bench, kind, in_order):
+    """A table of all rows without an index, as they come or in the index's order."""
+    def make():
+        table = f"build_{kind}"
+        bench.fill(table, kind, "none")
+        if in_order:
+            bench.session.query(f"ALTER TABLE {table} RENAME TO unordered")
+            table = f"ordered_{kind}"
+            bench.create_table(table, kind)
+            bench.session.query(f"INSERT INTO {table} SELECT * FROM unordered ORDER BY {', '.join(bench.kinds[kind].columns)}")
+            bench.session.query("DROP TABLE unordered")
+        return table
+    return bench.keep(("build", kind, in_order), make)
+
+
+def time_build(bench, kind, settings, in_order=False):
     """CREATE INDEX on a table that has no other index, alternating."""
-    table = bench.keep(f"build_{kind}", lambda: bench.fill(f"build_{kind}", kind, "none") or f"build_{kind}")
+    table = to_be_indexed(bench, kind, in_order)
     bench.session.set(**settings)
 
     def run(method, _):
@@ -344,6 +359,12 @@ for name, kind, what in (("text", "email", "e-mail addresses, text C"), ("numeri
     build_figure(f"build_{name}", kind, what, ALONE, "serial, maintenance_work_mem 1 GB", 0.70, note=HALF)
     build_figure(f"build_parallel_{name}", kind, what, SHARED, "in parallel, as the server's own settings have it", None,
                  note=HALF, quick=False)
+
+
+for name, kind, what in (("text", "email", "e-mail addresses, text C"), ("text_en", "email_en", "the same, en_US.UTF-8"),
+                         ("text_icu", "email_icu", "the same, ICU en"), ("numeric", "numeric", "numeric"), ("int4", "int4", "int4")):
+    figure(f"build_ordered_{name}", f"CREATE INDEX on {what}, rows in the index's order, serial, maintenance_work_mem 1 GB",
+           target=1.0, weight=30, quick=False)(lambda bench, kind=kind: time_build(bench, kind, ALONE, in_order=True))
 
 
 def time_vacuum(bench, kind, condition, rows=None):
