@@ -319,14 +319,12 @@ SHARED = {"maintenance_work_mem": "64MB", "max_parallel_maintenance_workers": "2
 def to_be_indexed(bench, kind, in_order):
     """A table of all rows without an index, as they come or in the index's order."""
     def make():
-        table = f"build_{kind}"
+        table = f"ordered_{kind}" if in_order else f"build_{kind}"
         bench.fill(table, kind, "none")
         if in_order:
-            bench.session.query(f"ALTER TABLE {table} RENAME TO unordered")
-            table = f"ordered_{kind}"
-            bench.create_table(table, kind)
-            bench.session.query(f"INSERT INTO {table} SELECT * FROM unordered ORDER BY {', '.join(bench.kinds[kind].columns)}")
-            bench.session.query("DROP TABLE unordered")
+            bench.session.query(f"CREATE TABLE in_order AS SELECT * FROM {table} ORDER BY {', '.join(bench.kinds[kind].columns)}")
+            bench.session.query(f"DROP TABLE {table}")
+            bench.session.query(f"ALTER TABLE in_order RENAME TO {table}")
         return table
     return bench.keep(("build", kind, in_order), make)
 

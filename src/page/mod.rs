@@ -29,7 +29,6 @@ pub use edit::{Links, PageMut};
 pub(crate) use lines::LineSet;
 pub use meta::{LogKind, Meta, Shape};
 pub(crate) use node::partition;
-use node::partition_ahead;
 pub use node::{Entries, Entry, Node};
 pub use plan::Plan;
 pub use space::{KeySpace, Keys, PageKeys, PageSplits, Side};
@@ -303,7 +302,8 @@ impl<'a, K: KeySpace> Page<'a, K> {
     /// before the key.
     fn last_node_from(&self, first: usize, lane: K::Lane, key: K::Key<'_>, guess: Option<K::Guess>) -> usize {
         let separators = self.layout.root_lanes() + K::Lane::SIZE;
-        let (low, mut high) = (first, K::Lane::count_less_equal(self.bytes, separators, self.nodes() - 1, lane));
+        let (mut low, mut high) = (first, K::Lane::count_less_equal(self.bytes, separators, self.nodes() - 1, lane));
+        let halfway = |low: usize, high: usize| (low + high).div_ceil(2);
         let expects_end = K::expects_end(key, self);
         if expects_end && self.layout.kind.is_prefix() && high + 1 == self.nodes() {
             let last = self.node(high);
@@ -311,23 +311,26 @@ impl<'a, K: KeySpace> Page<'a, K> {
                 return high;
             }
         }
-        let is_at_or_behind = |node: usize| {
-            let node = self.node(node);
-            !node.is_empty() && node.compare_in(0, lane, key, guess).is_ge()
-        };
-        if expects_end && low < high {
-            if is_at_or_behind(high) {
-                return high;
-            }
-            high -= 1;
+        let mut middle = if expects_end { high } else { halfway(low, high) };
+        if self.layout.kind.is_prefix() && high - low > 1 {
+            self.prefetch_first_cells(low + 1..high + 1);
         }
-        let ask = |nodes: &[usize]| {
-            if self.layout.kind.is_prefix() {
-                nodes.iter().for_each(|&node| self.node(node).prefetch_front());
-                nodes.iter().for_each(|&node| self.node(node).prefetch_cells(&[0], guess));
+        while low < high {
+            let node = self.node(middle);
+            if !node.is_empty() && node.compare_in(0, lane, key, guess).is_ge() {
+                low = middle;
+            } else {
+                high = middle - 1;
             }
-        };
-        partition_ahead(low + 1, high + 1, ask, is_at_or_behind) - 1
+            middle = halfway(low, high);
+        }
+        low
+    }
+
+    /// Asks for the first cells of nodes, of which a search among them would wait for one after the other.
+    fn prefetch_first_cells(&self, nodes: Range<usize>) {
+        nodes.clone().for_each(|node| self.node(node).prefetch_front());
+        nodes.for_each(|node| self.node(node).prefetch_cells(0..1));
     }
 
     /// The first entry at or after `key`; the end if there is none.

@@ -4,7 +4,6 @@ use super::frame::{self, Frame};
 use super::*;
 use crate::format::AnyTid;
 use crate::simd::{self, Loops};
-use arrayvec::ArrayVec;
 
 /// Entries that are read faster one by one than by the processor's widest vectors, which it takes a decision to use.
 const FEW: usize = 16;
@@ -136,19 +135,11 @@ impl<'a, K: KeySpace> Node<'a, K> {
         simd::prefetch(self.page.bytes.as_ptr().wrapping_add(self.frame.cell_at(0)));
     }
 
-    /// Asks for the lines of heads' cells that are looked at first.
+    /// Asks for the first lines of heads' cells.
     #[inline(always)]
-    pub(super) fn prefetch_cells(&self, heads: &[usize], guess: Option<K::Guess>) {
-        if self.frame.cell_width == 0 {
-            return;
-        }
-        let telling = guess.map_or(0, K::telling);
-        for &head in heads {
-            let cell = self.page.bytes.as_ptr().wrapping_add(self.cell_of(head).into());
-            simd::prefetch(cell);
-            if telling > CACHE_LINE / 2 {
-                simd::prefetch(cell.wrapping_add(telling));
-            }
+    pub(super) fn prefetch_cells(&self, heads: Range<usize>) {
+        if self.frame.cell_width > 0 {
+            heads.for_each(|head| simd::prefetch(self.page.bytes.as_ptr().wrapping_add(self.cell_of(head).into())));
         }
     }
 
@@ -384,19 +375,20 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// Among heads whose lane is the key's.
     #[inline]
     fn lower_bound_tied(&self, heads: Range<usize>, key: K::Key<'_>, guess: Option<K::Guess>) -> usize {
-        let ask = |heads: &[usize]| self.prefetch_cells(heads, guess);
+        if heads.len() > 2 {
+            // The search would wait for one after the other.
+            self.prefetch_cells(heads.clone());
+        }
         let end = self.first_slot(heads.end);
         let is_last = |last: usize| self.compare_tied(last, heads.end - 1, key, guess).is_gt();
         if K::expects_end(key, &self.page) && end.checked_sub(1).is_some_and(is_last) {
             return end;
         }
         if !self.frame.is_grouped {
-            let is_before = |slot: usize| self.compare_tied(slot, slot, key, guess).is_gt();
-            return partition_ahead(heads.start, heads.end, ask, is_before);
+            return partition(heads.start, heads.end, |slot| self.compare_tied(slot, slot, key, guess).is_gt());
         }
         // Keys of different bytes may be equal, but seldom are; their entries are in the order of their TIDs.
-        let is_before = |head: usize| self.compare_head(head, key, guess).is_gt();
-        let first = partition_ahead(heads.start, heads.end, ask, is_before);
+        let first = partition(heads.start, heads.end, |head| self.compare_head(head, key, guess).is_gt());
         let is_equal = |head: usize| head < heads.end && self.compare_head(head, key, guess).is_ge();
         let end = match first {
             _ if !is_equal(first) => first,
@@ -566,46 +558,4 @@ pub(crate) fn partition(mut slot: usize, mut end: usize, is_before: impl Fn(usiz
         }
     }
     slot
-}
-
-/// Steps of a search that are asked for at once.
-const STEPS_AHEAD: u32 = 3;
-/// How many places they may look at.
-const MOST_AHEAD: usize = (1 << STEPS_AHEAD) - 1;
-
-/// As [`partition`], of what is not at hand: `ask` is told which slots the next steps may look at, so that these do not wait
-/// for one after the other.
-#[inline]
-pub(super) fn partition_ahead(
-    mut slot: usize,
-    mut end: usize,
-    ask: impl Fn(&[usize]),
-    is_before: impl Fn(usize) -> bool,
-) -> usize {
-    let mut asked = usize::MAX;
-    while slot < end {
-        if (3..=asked >> STEPS_AHEAD).contains(&(end - slot)) {
-            let mut ahead = ArrayVec::new();
-            put_steps(slot, end, STEPS_AHEAD, &mut ahead);
-            ask(&ahead);
-            asked = end - slot;
-        }
-        let middle = (slot + end) / 2;
-        if is_before(middle) {
-            slot = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    slot
-}
-
-/// The slots that so many steps of a search may look at.
-fn put_steps(slot: usize, end: usize, steps: u32, ahead: &mut ArrayVec<usize, MOST_AHEAD>) {
-    if steps > 0 && slot < end {
-        let middle = (slot + end) / 2;
-        ahead.push(middle);
-        put_steps(slot, middle, steps - 1, ahead);
-        put_steps(middle + 1, end, steps - 1, ahead);
-    }
 }

@@ -127,11 +127,6 @@ pub trait PageKeys: Keys {
         true
     }
 
-    /// How far behind the beginning of a cell it is looked at first to guess.
-    fn telling(_guess: Self::Guess) -> usize {
-        0
-    }
-
     /// What [`compare_head`](PageKeys::compare_head) is guessed to say.
     fn guess_head(key: Self::Key<'_>, guess: Self::Guess, node: &Node<'_, Self>, head: usize) -> Ordering;
 

@@ -404,9 +404,10 @@ impl BytesColumns {
         // SAFETY: `rel` is open. The relation cache keeps that context as long as the index is open, whatever else it
         // drops (`RelationReloadIndexInfo`).
         unsafe {
+            let found = KnownColumns::of(rel, stored.unwrap_or(&[]));
             let memory = if stored.is_some() { (*rel).rd_indexcxt } else { pg_sys::CurrentMemoryContext };
             let known: *mut KnownColumns = memory::allocate(memory, 1, false);
-            known.write(KnownColumns::of(rel, stored.unwrap_or(&[])));
+            known.write(found);
             BytesColumns { known, cache: stored.map(|_| CompareCache::new()), places: PlaceCache::new() }
         }
     }

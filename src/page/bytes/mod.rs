@@ -334,12 +334,6 @@ impl PageKeys for Bytes {
         page.right() == NO_BLOCK || key.order.is_some_and(|order| !order.is_costly())
     }
 
-    /// Behind what values have in common.
-    #[inline]
-    fn telling(guess: BytesGuess) -> usize {
-        guess.hidden + HEAD
-    }
-
     fn guess_head(key: BytesKey<'_>, guess: BytesGuess, node: &Node<'_, Bytes>, head: usize) -> Ordering {
         let page = &node.page;
         let parts = cell(page.bytes, page.layout, node.cell_of(head));
