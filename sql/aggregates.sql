@@ -210,6 +210,19 @@ INSERT INTO queries (query) VALUES
   ('SELECT sum(k), count(k) FROM w WHERE i > ''abc5'''),
   ('SELECT e, sum(n) FILTER (WHERE n > 0), avg(n) FILTER (WHERE e = ''sad'') FROM w GROUP BY e'),
   ('SELECT x, sum(k) FROM w WHERE x < repeat(''z'', 3000) GROUP BY x');
+-- The least and greatest of values that the index is not in order of.
+INSERT INTO queries (query) VALUES
+  ('SELECT x, max(k) FILTER (WHERE k < 500), min(k) FILTER (WHERE k % 7 = 3), count(*), min(k) FROM w GROUP BY x'),
+  ('SELECT count(*), min(k), max(k), min(x), max(x) FILTER (WHERE k % 40 = 5) FROM w WHERE x > ''Word 2'''),
+  ('SELECT p, min(p), max(p), max(x), min(x) FILTER (WHERE x <> ''Word 1'') FROM w GROUP BY p'),
+  ('SELECT lower(i), min(k), max(k), max(k) FILTER (WHERE false) FROM w GROUP BY i'),
+  ('SELECT e, max(e), trim_scale(max(n) FILTER (WHERE n < 2)), trim_scale(min(n)) FROM w GROUP BY e'),
+  ('SELECT e, max(e), trim_scale(min(n)) FROM w WHERE e = ''ok'' GROUP BY e'),
+  ('SELECT max(e), min(e), trim_scale(max(DISTINCT n)), count(*) FROM w WHERE n < 5'),
+  ('SELECT max(vc), min(vc), max(p), min(p), count(*) FROM w WHERE p > ''a'''),
+  ('SELECT min(r) FILTER (WHERE r > ''{2}''), max(r) FILTER (WHERE r < ''{2}'') FROM w'),
+  ('SELECT x, max(k), min(k) FILTER (WHERE x > ''Word 3'') FROM w WHERE x < repeat(''z'', 3000) GROUP BY x'),
+  ('SELECT v, (SELECT max(k) FILTER (WHERE k % 5 < v) FROM w WHERE x = ''Word '' || v) FROM generate_series(0, 5) v');
 -- Sums of all types that there are, of keys and beside them, of domains, and of numbers of any length.
 CREATE DOMAIN amount AS numeric CHECK (VALUE <> 17);
 CREATE TABLE sums (g text, n numeric, a amount, s smallint, i int, b bigint, r real, f float8, v interval, d date) WITH (autovacuum_enabled = off);
@@ -238,7 +251,12 @@ INSERT INTO queries (query) VALUES
   ('SELECT g, count(DISTINCT n) FROM sums GROUP BY g'),
   ('SELECT count(DISTINCT n) FROM sums WHERE g = ''group 3'''),
   ('SELECT count(DISTINCT n), count(n), sum(n) FROM sums WHERE g = ''special 2'''),
-  ('SELECT count(DISTINCT n), count(n), sum(n) FROM sums WHERE g = ''nowhere''');
+  ('SELECT count(DISTINCT n), count(n), sum(n) FROM sums WHERE g = ''nowhere'''),
+  ('SELECT g, min(a), max(a), min(s), max(i), min(b), max(b), min(r), max(f), min(v), max(v) FROM sums GROUP BY g'),
+  ('SELECT g, trim_scale(min(n)), trim_scale(max(n)), trim_scale(min(n) FILTER (WHERE i % 3 = 0)), max(v) FILTER (WHERE n > 0) FROM sums GROUP BY g'),
+  ('SELECT trim_scale(min(n)), trim_scale(max(n)), min(v), max(r), max(g), min(g) FROM sums WHERE g < ''special'''),
+  ('SELECT g, max(f), min(f), min(b), max(r), max(i), count(i) FROM sums WHERE g = ''group 3'' GROUP BY g'),
+  ('SELECT min(v), max(v), max(d), min(v) FILTER (WHERE d > ''2026-01-20'') FROM sums WHERE d < ''2026-02-01''');
 -- Groups in the opposite order of the index.
 INSERT INTO queries (query) VALUES
   ('SELECT a, count(*), sum(b), min(b), max(b), count(DISTINCT b) FROM t GROUP BY a ORDER BY a DESC'),
@@ -308,10 +326,8 @@ INSERT INTO queries (query) VALUES
   ('SELECT count(*) FILTER (WHERE s > 5) FROM t WHERE a = 3'),
   ('SELECT count(*) FILTER (WHERE na > ''name 3'') FROM w'),
   ('SELECT stddev(d) FROM f'),
-  ('SELECT x, max(k) FILTER (WHERE k < 500) FROM w GROUP BY x'),
   ('SELECT e, count(n), stddev(n) FROM w GROUP BY e'),
   ('SELECT e, trim_scale(max(n) FILTER (WHERE n < 2)), trim_scale(sum(DISTINCT n)) FROM w GROUP BY e'),
-  ('SELECT count(*), min(k) FROM w WHERE x > ''Word 2'''),
   ('SELECT count(*), max(x COLLATE "POSIX") FROM w'),
   ('SELECT b, count(*) FROM t WHERE a < 5 GROUP BY b'),
   ('SELECT a, b, count(*) FROM t GROUP BY GROUPING SETS ((a), (a, b))'),
@@ -459,6 +475,41 @@ SELECT avg(f) FROM copied WHERE f > 1e6;
 EXPLAIN (COSTS OFF) SELECT count(*) FILTER (WHERE a % 2 = 0), max(a) FILTER (WHERE a < 50), sum(a) FILTER (WHERE a > 90) FROM copied;
 SELECT count(*) FILTER (WHERE a % 2 = 0), max(a) FILTER (WHERE a < 50), sum(a) FILTER (WHERE a > 90) FROM copied;
 EXPLAIN (COSTS OFF) SELECT count(*), count(a), sum(a), avg(a), max(a) FROM t;
+-- The same of byte strings, whose parts are the server's to finish.
+CREATE TABLE copied_sums WITH (autovacuum_enabled = off) AS SELECT * FROM sums;
+CREATE INDEX copied_sums_gn ON copied_sums USING fpbtree (g, n) INCLUDE (a, s, i, b, r, f, v);
+DELETE FROM copied_sums WHERE g = 'group 1';
+ANALYZE copied_sums;
+CREATE TABLE parts (n int GENERATED ALWAYS AS IDENTITY, query text);
+INSERT INTO parts (query) VALUES
+  ('SELECT count(*), count(n), sum(s), avg(s), sum(i), avg(i), sum(b), avg(b), sum(a), avg(a), sum(v), avg(v) FROM copied_sums WHERE g < ''nines'''),
+  ('SELECT sum(n), avg(n) FROM copied_sums WHERE g < ''special'''),
+  ('SELECT g, sum(n), avg(n), sum(n) FILTER (WHERE n < 0), count(*) FROM copied_sums GROUP BY g'),
+  ('SELECT g, sum(v), avg(v), sum(b), avg(b), sum(a) FILTER (WHERE n > 5), sum(r), avg(f) FROM copied_sums GROUP BY g'),
+  ('SELECT max(v), min(b), max(g), min(g), max(f), max(a) FILTER (WHERE i % 2 = 0) FROM copied_sums'),
+  ('SELECT g, max(v), trim_scale(min(n)), trim_scale(max(n)) FROM copied_sums GROUP BY g');
+EXPLAIN (COSTS OFF) SELECT g, sum(n), avg(v), max(b) FROM copied_sums GROUP BY g;
+-- Statements of functions have no workers.
+SET parallel_leader_participation = off;
+SELECT format('CREATE TABLE by_workers_%s AS SELECT string_agg(s::text, '' '' ORDER BY s::text) AS answer FROM (%s) s', n, query) FROM parts
+\gexec
+CREATE FUNCTION is_shared(query text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+  line text;
+  lines text;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+    lines := concat_ws(E'\n', lines, line);
+  END LOOP;
+  RETURN lines ~ 'FpbtreeAggregate.*Parallel Index Only Scan using copied_sums_gn';
+END $$;
+SELECT n, is_shared(query) FROM parts;
+SET fpbtree.custom_scans = off;
+SET max_parallel_workers_per_gather = 0;
+SELECT format('SELECT %s AS n, answer = (SELECT string_agg(s::text, '' '' ORDER BY s::text) FROM (%s) s) AS same, length(answer) > 10 AS is_there FROM by_workers_%s', n, query, n) FROM parts
+\gexec
+RESET parallel_leader_participation;
+SET fpbtree.custom_scans = on;
 SET max_parallel_workers_per_gather = 0;
 SELECT count(*), count(a), sum(a), avg(a), max(a) FROM copied;
 SELECT count(*) FILTER (WHERE a % 2 = 0), max(a) FILTER (WHERE a < 50), sum(a) FILTER (WHERE a > 90) FROM copied;

@@ -197,6 +197,8 @@ unsafe extern "C-unwind" {
     pub fn SysCacheGetAttr(cache: c_int, tuple: pg_sys::HeapTuple, attribute: i16, is_null: *mut bool) -> Datum;
     pub fn ReleaseSysCache(tuple: pg_sys::HeapTuple);
     pub fn get_collation_isdeterministic(collation: Oid) -> bool;
+    pub fn PrepareSortSupportFromOrderingOp(operator: Oid, support: *mut pg_sys::SortSupportData);
+    pub fn datumGetSize(value: Datum, is_by_value: bool, length: c_int) -> Size;
     pub fn getBaseType(ty: Oid) -> Oid;
     pub fn get_element_type(ty: Oid) -> Oid;
     pub fn lookup_type_cache(ty: Oid, flags: c_int) -> *mut pg_sys::TypeCacheEntry;
@@ -521,8 +523,10 @@ unsafe extern "C-unwind" {
     pub fn numeric_in(call: FunctionCallInfo) -> Datum;
     pub fn numeric_add(call: FunctionCallInfo) -> Datum;
     pub fn numeric_div(call: FunctionCallInfo) -> Datum;
+    pub fn numeric_send(call: FunctionCallInfo) -> Datum;
     pub fn interval_pl(call: FunctionCallInfo) -> Datum;
     pub fn interval_div(call: FunctionCallInfo) -> Datum;
+    pub fn DirectFunctionCall1Coll(function: Function, collation: Oid, argument: Datum) -> Datum;
     pub fn DirectFunctionCall2Coll(function: Function, collation: Oid, first: Datum, second: Datum) -> Datum;
     pub fn DirectFunctionCall3Coll(
         function: Function,

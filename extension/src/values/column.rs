@@ -319,10 +319,19 @@ pub unsafe fn widths(rel: Relation) -> impl Iterator<Item = u8> {
     // SAFETY: the caller's.
     unsafe {
         let descriptor = (*rel).rd_att;
-        (0..(*descriptor).natts as usize).map(move |column| {
-            let attribute = &*attribute(descriptor, column);
-            if attribute.attbyval { attribute.attlen as u8 } else { 0 }
-        })
+        (0..(*descriptor).natts as usize).map(move |column| stored_length(rel, column).1)
+    }
+}
+
+/// Of the values of one of an index's columns the bytes, negative if they vary, and how many are passed by value, else 0.
+///
+/// # Safety
+/// `rel` is open.
+pub unsafe fn stored_length(rel: Relation, column: usize) -> (i16, u8) {
+    // SAFETY: the caller's.
+    unsafe {
+        let attribute = &*attribute((*rel).rd_att, column);
+        (attribute.attlen, if attribute.attbyval { attribute.attlen as u8 } else { 0 })
     }
 }
 

@@ -64,6 +64,11 @@ impl NumericSum {
         Some(())
     }
 
+    /// Whether there was a value that is no number, infinity, and the negative one.
+    pub fn specials(&self) -> [bool; 3] {
+        [self.has_nan, self.has_infinity[0], self.has_infinity[1]]
+    }
+
     /// What the sum is if a value is no number: what the server calls it.
     pub fn special(&self) -> Option<&'static str> {
         match (self.has_nan, self.has_infinity) {
@@ -74,11 +79,8 @@ impl NumericSum {
         }
     }
 
-    /// Writes the sum in decimal digits, zeros in front, as many behind the point as a number shows: at most 86 bytes.
+    /// Writes the sum of the numbers in decimal digits, zeros in front, as many behind the point as one shows: at most 86 bytes.
     pub fn write(&self, text: &mut impl Write) -> fmt::Result {
-        if let Some(special) = self.special() {
-            return text.write_str(special);
-        }
         let (mut above, mut places) = carried(self.places);
         if above < 0 {
             text.write_char('-')?;

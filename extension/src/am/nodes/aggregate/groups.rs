@@ -8,6 +8,7 @@ use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Asked, Direction, Matches, Rows, Summary};
 use pgrx::pg_sys::{Datum, MemoryContext, Oid};
 
+use super::extremes::Extreme;
 use super::filters::{Filters, MOST_FILTERS};
 use super::strings::Strings;
 use super::sums::Sum;
@@ -49,6 +50,9 @@ pub(super) struct Groups {
     /// Columns that something is asked about, first come first.
     columns: [Column; MOST_ITEMS],
     count: usize,
+    /// What is asked about byte strings whatever their order is, each at the place of its item, and the end of these.
+    extremes: [Option<Extreme>; MOST_ITEMS],
+    extremes_end: usize,
     filters: Filters,
     strings: Strings,
     /// Where in the page the next row is, and where rows end if not all of the page are meant.
@@ -86,6 +90,8 @@ impl Groups {
             next: None,
             columns: [none; MOST_ITEMS],
             count: 0,
+            extremes: [const { None }; MOST_ITEMS],
+            extremes_end: 0,
             filters,
             strings,
             at: 0,
@@ -98,7 +104,7 @@ impl Groups {
         };
         for item in task.items() {
             let asked = match item.output {
-                Output::Rows | Output::Group => continue,
+                Output::Rows | Output::Group | Output::Extreme => continue,
                 Output::Count | Output::First | Output::Last => Asked::default(),
                 Output::Different => Asked { different: true, ..Asked::default() },
                 Output::Sum | Output::Average | Output::CountAndSum => Asked { sum: true, ..Asked::default() },
@@ -122,6 +128,12 @@ impl Groups {
             column.sum = Some(Sum::of(types.clone().nth(column.number)?, context)?);
         }
         Some(())
+    }
+
+    /// Asks for what comes first of a column's values, for the item at this place.
+    pub fn ask_for_extreme(&mut self, place: usize, extreme: Extreme) {
+        self.extremes[place] = Some(extreme);
+        self.extremes_end = self.extremes_end.max(place + 1);
     }
 
     /// Asks something about a column, besides what is asked already.
@@ -155,6 +167,7 @@ impl Groups {
         (self.before, self.rows) = (self.group.take().or(self.before), 0);
         self.filtered[..self.filters.count()].fill(0);
         self.strings.begin_group();
+        self.extremes[..self.extremes_end].iter_mut().flatten().for_each(Extreme::clear);
         for column in &mut self.columns[..self.count] {
             (column.summary, column.values) = (Summary::default(), 0);
             // SAFETY: the caller's.
@@ -171,7 +184,7 @@ impl Groups {
 
     /// Whether anything is asked about a column.
     pub fn asks(&self) -> bool {
-        self.count > 0 || self.filters.count() > 0
+        self.count > 0 || self.extremes_end > 0 || self.filters.count() > 0
     }
 
     /// Begins with the next page.
@@ -193,6 +206,7 @@ impl Groups {
         unsafe {
             self.strings.prepare();
             self.filters.prepare();
+            self.extremes.iter_mut().flatten().for_each(|extreme| extreme.prepare());
         }
     }
 
@@ -220,6 +234,11 @@ impl Groups {
     pub fn sum_of_strings(&self, column: usize, filter: Option<usize>) -> Option<(&Sum, u64)> {
         let asked = self.column(column, filter)?;
         Some((asked.sum.as_ref()?, asked.values))
+    }
+
+    /// What came first of the values that were asked for at the place of an item, if there are any.
+    pub fn extreme(&self, place: usize) -> Option<Datum> {
+        self.extremes[place].as_ref()?.value()
     }
 
     fn column(&self, number: usize, filter: Option<usize>) -> Option<&Column> {
@@ -295,7 +314,9 @@ impl Groups {
     /// How many of the index's first columns have to be looked at in every byte string that a filter takes.
     fn end_of_columns(&self, filter: Option<usize>) -> usize {
         let asked = self.columns[..self.count].iter().filter(|column| column.filter == filter);
-        asked.filter(|column| column.is_by_row(self.next)).map(|column| column.number + 1).max().unwrap_or(0)
+        let by_row = asked.filter(|column| column.is_by_row(self.next)).map(|column| column.number);
+        let extremes = self.extremes[..self.extremes_end].iter().flatten().filter(|extreme| extreme.filter() == filter);
+        by_row.chain(extremes.map(Extreme::column)).max().map_or(0, |last| last + 1)
     }
 
     /// Adds a row of byte strings to what is asked about those that a filter takes, looking at so many columns.
@@ -320,6 +341,13 @@ impl Groups {
                     // SAFETY: a value of the column; the node has begun. No frame here owns a destructor.
                     unsafe { sum.add(value, column.values) };
                 }
+            }
+        }
+        let extremes = self.extremes[..self.extremes_end].iter_mut().flatten();
+        for extreme in extremes.filter(|extreme| extreme.filter() == filter) {
+            if let Some(value) = self.strings.value_in_row(extreme.column()) {
+                // SAFETY: a value of the column; the node has begun. No frame here owns a destructor.
+                unsafe { extreme.add(value)? };
             }
         }
         Some(())

@@ -3,8 +3,9 @@
 //!
 //! `path` offers it to the planner above the index-only scan that the server would make, `node` runs it, `groups` adds
 //! up pages of rows, `filters` says which of them, `strings` knows those that are no lanes, `sums` adds up values,
-//! and `results` has what comes of it.
+//! `extremes` finds the least and greatest of those that are in no order, and `results` has what comes of it.
 
+mod extremes;
 mod filters;
 mod groups;
 mod node;
@@ -33,7 +34,8 @@ enum Output {
     Sum,
     /// Their average.
     Average,
-    /// What a worker says for an average, or for a sum of bigints: how many values there are, and their sum.
+    /// What a worker says for an average, or for a sum that may be greater than its type: how many values there are, and their
+    /// sum.
     CountAndSum,
     /// The least of them.
     Least,
@@ -43,11 +45,13 @@ enum Output {
     First,
     /// The last of these.
     Last,
+    /// Of byte strings, the value of any column that comes before all others in the order of the aggregate's own.
+    Extreme,
 }
 
 impl Output {
     /// All of them, each at the place of its code in a plan.
-    const ALL: [Output; 11] = [
+    const ALL: [Output; 12] = [
         Output::Rows,
         Output::Group,
         Output::Count,
@@ -59,6 +63,7 @@ impl Output {
         Output::Greatest,
         Output::First,
         Output::Last,
+        Output::Extreme,
     ];
 }
 
@@ -132,6 +137,15 @@ impl Task {
         self.items().iter().filter(is_of_next).map(|item| item.column)
     }
 
+    /// Has all rows of a group looked at for ends of other columns than the one behind these.
+    fn ask_all_for_ends_but_of(&mut self, next: usize) {
+        for item in &mut self.items[..self.count] {
+            if matches!(item.output, Output::First | Output::Last) && item.column != next {
+                item.output = Output::Extreme;
+            }
+        }
+    }
+
     /// Whether nothing is asked but how many different values the next column has.
     fn counts_different(&self) -> bool {
         let is_of_groups = |item: &Item| matches!(item.output, Output::Group | Output::Different);
@@ -157,7 +171,7 @@ impl Task {
         let is_of_ends = |item: &Item| match item.output {
             Output::Group | Output::First | Output::Last => true,
             Output::Least | Output::Greatest => item.column <= self.depth,
-            Output::Rows | Output::Count | Output::Different => false,
+            Output::Rows | Output::Count | Output::Different | Output::Extreme => false,
             Output::Sum | Output::Average | Output::CountAndSum => false,
         };
         self.depth > 0 && self.items().iter().all(|item| item.filter.is_none() && is_of_ends(item))

@@ -7,14 +7,15 @@ use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Matches, Rows};
 use pgrx::pg_sys::{
-    self, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, Datum, ExplainState, ExprContext,
-    TupleTableSlot,
+    self, Aggref, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, Datum, ExplainState, ExprContext,
+    TargetEntry, TupleTableSlot,
 };
 
+use super::extremes::Extreme;
 use super::filters::Filters;
 use super::groups::{Groups, LastRows, Progress};
 use super::strings::Strings;
-use super::{MOST_COLUMNS, MOST_ITEMS, Task, results};
+use super::{MOST_COLUMNS, MOST_ITEMS, Output, Task, results};
 use crate::am::nodes::executor::{self, Below, Work};
 use crate::am::scan::{self, pages};
 use crate::pg::per_backend::PerBackend;
@@ -79,6 +80,11 @@ impl Work for Aggregate {
                 if groups.are_of_strings(keys, column::base_types(rel), context).is_none() {
                     executor::malformed::<Aggregate>()
                 }
+                let items = task.items().iter().zip(list::members::<TargetEntry>(plan.custom_scan_tlist)).enumerate();
+                for (place, (&item, entry)) in items.filter(|(_, (item, _))| item.output == Output::Extreme) {
+                    let aggregate = (*entry).expr.cast::<Aggref>();
+                    groups.ask_for_extreme(place, Extreme::of(item, &*aggregate, rel, context));
+                }
             }
             let rooms = [const { ImageBuffer::new() }; MOST_ITEMS];
             Aggregate { below, task, shape, groups, stage: Stage::Fresh, rooms }
@@ -98,7 +104,7 @@ impl Work for Aggregate {
             }
             let before = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
             for (at, &item) in self.task.items().iter().enumerate() {
-                let value = results::value(item, &self.groups, self.shape.as_ref(), &mut self.rooms[at]);
+                let value = results::value((at, item), &self.groups, self.shape.as_ref(), &mut self.rooms[at]);
                 *slot.tts_values.add(at) = value.unwrap_or(Datum::null());
                 *slot.tts_isnull.add(at) = value.is_none();
             }

@@ -9,7 +9,7 @@ use pgrx::pg_sys::{
 };
 
 use super::filters::bits;
-use super::{Aggregate, Item, MOST_COLUMNS, Output, Task};
+use super::{Aggregate, Item, MOST_COLUMNS, Output, Task, sums};
 use crate::am::cost;
 use crate::am::nodes::executor::{self, Work};
 use crate::am::nodes::{OPERATORS_A_ROW, child, new_path, new_plan, tables};
@@ -236,12 +236,20 @@ impl Grouping {
     unsafe fn path(&self, scan: *mut IndexPath, mut wanted: Wanted) -> Option<*mut CustomPath> {
         // SAFETY: the planner's.
         unsafe {
-            // Columns that have one value alone may be between those of the group and the next one.
-            let before = wanted.task.next_columns().fold(0, |columns, next| columns | !(u32::MAX << next));
-            let depth = tables::prefix(&*scan, wanted.columns, wanted.task.shown_columns() | before)?;
-            wanted.task.depth = depth;
-            let is_next = wanted.task.next_columns().all(|next| next == depth);
-            is_next.then(|| self.make(scan, wanted))?
+            let task = &mut wanted.task;
+            let depth_of = |task: &Task| {
+                // Columns that have one value alone may be between those of the group and the next one.
+                let before = task.next_columns().fold(0, |columns, next| columns | !(u32::MAX << next));
+                tables::prefix(&*scan, wanted.columns, task.shown_columns() | before)
+            };
+            let is_next = |task: &Task, depth: usize| task.next_columns().all(|next| next == depth);
+            let mut depth = depth_of(task).filter(|&depth| is_next(task, depth));
+            if depth.is_none() {
+                task.ask_all_for_ends_but_of(tables::prefix(&*scan, wanted.columns, task.shown_columns())?);
+                depth = depth_of(task).filter(|&depth| is_next(task, depth));
+            }
+            task.depth = depth?;
+            self.make(scan, wanted)
         }
     }
 
@@ -482,11 +490,7 @@ impl Candidate {
                 | (pg_sys::F_AVG_FLOAT8, ColumnType::Float8) => Output::Average,
                 _ => return None,
             };
-            let output = match (split, output, ty) {
-                (pg_sys::AggSplit::AGGSPLIT_SIMPLE, ..) => output,
-                (_, Output::Sum, ColumnType::Int8) | (_, Output::Average, _) => Output::CountAndSum,
-                _ => output,
-            };
+            let output = of_split(output, split, ty == ColumnType::Int8);
             aggregate.aggdistinct.is_null().then_some(Item::of_all(output, column))
         }
     }
@@ -517,17 +521,21 @@ impl Candidate {
                 _ => None,
             };
             if let Some(output) = output {
-                // Parts of most sums are in a form of the server's own.
-                let is_its = output == Output::Count
-                    || split == pg_sys::AggSplit::AGGSPLIT_SIMPLE
-                        && ffi::getBaseType(ffi::exprType(stored(expression))) == ty;
+                let is_its = output == Output::Count || ffi::getBaseType(ffi::exprType(stored(expression))) == ty;
+                let output = of_split(output, split, sums::is_wider_than(ty));
                 return (is_its && aggregate.aggdistinct.is_null()).then_some(Item::of_all(output, column));
             }
-            let column = self.column_of(table, stored(expression))?;
-            let is_alike = aggregate.inputcollid == *(*self.info).indexcollations.add(column);
-            let end = self.end(aggregate, column, ty).filter(|_| is_alike && aggregate.aggfilter.is_null())?;
-            let is_descending = *(*self.info).reverse_sort.add(column);
-            let output = if (end == Output::Least) == is_descending { Output::Last } else { Output::First };
+            let is_in_order = column < (*self.info).nkeycolumns as usize
+                && aggregate.inputcollid == *(*self.info).indexcollations.add(column)
+                && aggregate.aggfilter.is_null();
+            let output = match self.end(aggregate, column, ty).filter(|_| is_in_order) {
+                Some(end) if (end == Output::Least) == *(*self.info).reverse_sort.add(column) => Output::Last,
+                Some(_) => Output::First,
+                None => {
+                    ffi::sort_operator(aggregate.aggfnoid).filter(|_| aggregate.aggtype == ty)?;
+                    Output::Extreme
+                }
+            };
             Some(Item::of_all(output, column))
         }
     }
@@ -545,12 +553,12 @@ impl Candidate {
         }
     }
 
-    /// Whether an aggregate gives the first or the last value in the column's order, as the catalog says of `min` and
+    /// Whether an aggregate gives the first or the last value in a key column's order, as the catalog says of `min` and
     /// `max`.
     unsafe fn end(&self, aggregate: &Aggref, column: usize, ty: Oid) -> Option<Output> {
         // SAFETY: the planner's, and a catalog lookup.
         unsafe {
-            if aggregate.aggtype != ty {
+            if aggregate.aggtype != ty || column >= (*self.info).nkeycolumns as usize {
                 return None;
             }
             let operator = ffi::sort_operator(aggregate.aggfnoid)?;
@@ -560,6 +568,16 @@ impl Candidate {
                 _ => None,
             }
         }
+    }
+}
+
+/// What is asked of a sum or an average where the server finishes it; the parts of a sum may be of a wider type.
+fn of_split(output: Output, split: pg_sys::AggSplit::Type, is_wider: bool) -> Output {
+    match output {
+        _ if split == pg_sys::AggSplit::AGGSPLIT_SIMPLE => output,
+        Output::Sum if is_wider => Output::CountAndSum,
+        Output::Average => Output::CountAndSum,
+        _ => output,
     }
 }
 

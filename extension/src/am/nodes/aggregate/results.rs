@@ -8,13 +8,13 @@ use super::sums::Sum;
 use super::{Item, Output};
 use crate::values::column::{self, ImageBuffer};
 
-/// The value of an item, `None` for NULL. `room` is for a value that is passed by reference; numerics are made in the
+/// The value of the item that is at a place of the task's, `None` for NULL. `room` is for a value that is passed by reference; numerics are made in the
 /// current memory context. `shape` is there unless keys are byte strings.
 ///
 /// # Safety
 /// May raise when out of memory.
 pub(super) unsafe fn value(
-    item: Item,
+    (place, item): (usize, Item),
     groups: &Groups,
     shape: Option<&KeyShape>,
     room: &mut ImageBuffer,
@@ -24,7 +24,7 @@ pub(super) unsafe fn value(
     }
     // SAFETY: no frame here owns a destructor.
     unsafe {
-        let Some(shape) = shape else { return of_strings(item, groups, room) };
+        let Some(shape) = shape else { return of_strings(place, item, groups, room) };
         let ty = shape.columns().get(item.column)?.ty;
         let summary = groups.summary(item.column, item.filter);
         let end = |which: usize| summary.ends(ty).map(|ends| ends[which]);
@@ -34,19 +34,22 @@ pub(super) unsafe fn value(
             Output::Group => groups.image(item.column).map(|image| column::value(ty, image, room)),
             Output::Least | Output::First => end(0).map(|image| column::value(ty, image, room)),
             Output::Greatest | Output::Last => end(1).map(|image| column::value(ty, image, room)),
-            Output::CountAndSum => Sum::of_lanes(ty, &summary).state(summary.count()),
-            Output::Sum | Output::Average => of_sum(item.output, &Sum::of_lanes(ty, &summary), summary.count(), room),
+            Output::Extreme => None,
+            Output::Sum | Output::Average | Output::CountAndSum => {
+                of_sum(item.output, &Sum::of_lanes(ty, &summary), summary.count(), room)
+            }
         }
     }
 }
 
 /// The same of byte strings.
-unsafe fn of_strings(item: Item, groups: &Groups, room: &mut ImageBuffer) -> Option<Datum> {
+unsafe fn of_strings(place: usize, item: Item, groups: &Groups, room: &mut ImageBuffer) -> Option<Datum> {
     match item.output {
         Output::First | Output::Last => groups.end_of_strings(item.output == Output::First),
         Output::Group => groups.string(item.column),
         Output::Different => Some(Datum::from(groups.different_strings() as i64)),
-        Output::Sum | Output::Average => {
+        Output::Extreme => groups.extreme(place),
+        Output::Sum | Output::Average | Output::CountAndSum => {
             let (sum, count) = groups.sum_of_strings(item.column, item.filter)?;
             // SAFETY: no frame here owns a destructor.
             unsafe { of_sum(item.output, sum, count, room) }
@@ -55,8 +58,15 @@ unsafe fn of_strings(item: Item, groups: &Groups, room: &mut ImageBuffer) -> Opt
     }
 }
 
-/// The sum of so many values, or their average.
+/// The sum of so many values, their average, or both for the server.
 unsafe fn of_sum(output: Output, sum: &Sum, count: u64, room: &mut ImageBuffer) -> Option<Datum> {
     // SAFETY: no frame here owns a destructor.
-    (count > 0).then(|| unsafe { if output == Output::Sum { sum.total(room) } else { sum.average(count) } })
+    unsafe {
+        match output {
+            Output::CountAndSum => sum.state(count),
+            _ if count == 0 => None,
+            Output::Sum => Some(sum.total(room)),
+            _ => Some(sum.average(count)),
+        }
+    }
 }

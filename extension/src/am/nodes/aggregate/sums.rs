@@ -125,8 +125,8 @@ impl Sum {
     }
 
     /// What a worker says of so many values, for the server to make a sum or an average of what all workers say: an array of
-    /// their number and sum; of floats of the squares, too, that the server keeps (`float8_accum`); of bigints as
-    /// `int8_avg_serialize` has it, `None` if there is no value. It is made in the current memory context.
+    /// their number and sum; of floats of the squares, too, that the server keeps (`float8_accum`); of wider sums as
+    /// `int8_avg_serialize` and its kin have it, `None` if there is no value. It is made in the current memory context.
     ///
     /// # Safety
     /// As for [`total`](Self::total).
@@ -140,10 +140,16 @@ impl Sum {
                     Some(array(numbers.map(|number| Datum::from(number.to_bits())), pg_sys::FLOAT8OID))
                 }
                 Sum::Bigints(sum) => (count > 0).then(|| serialized(*sum, count)),
-                Sum::Numerics(_) | Sum::Intervals(_) => None,
+                Sum::Numerics(sum) => (count > 0).then(|| sum.state(count)),
+                Sum::Intervals(sum) => sum.state(count),
             }
         }
     }
+}
+
+/// Whether what workers say of a sum is of a wider type than the sum.
+pub(super) fn is_wider_than(ty: Oid) -> bool {
+    matches!(ty, pg_sys::INT8OID | pg_sys::NUMERICOID) || ty == pg_sys::INTERVALOID && HAS_INFINITIES
 }
 
 /// An array of values that are passed as they are, and have 8 bytes.
@@ -161,26 +167,27 @@ unsafe fn serialized(sum: i128, count: u64) -> Datum {
     unsafe { bytea(&[&count.to_be_bytes(), &sum.to_be_bytes()]) }
 }
 
-/// A sum of so many bigints as the server's functions hand it on (`int8_avg_serialize`), each number from its greatest byte on:
-/// the count, then of the sum as a numeric how many digits it has, its weight, sign and scale, and the digits.
+/// A sum of so many bigints as the server's functions hand it on (`int8_avg_serialize`): the count, then the sum as a numeric.
 #[cfg(not(feature = "pg19"))]
 unsafe fn serialized(sum: i128, count: u64) -> Datum {
-    /// The digits of the greatest sum.
-    const MOST_DIGITS: usize = 10;
-    const BASE: u128 = 10_000;
-    /// `NUMERIC_NEG`.
-    const NEGATIVE: i32 = 0x4000;
-
-    let (mut digits, mut first, mut rest) = ([[0; 2]; MOST_DIGITS], MOST_DIGITS, sum.unsigned_abs());
-    while rest > 0 {
-        first -= 1;
-        (digits[first], rest) = (((rest % BASE) as u16).to_be_bytes(), rest / BASE);
-    }
-    let (digits, sign) = (digits[first..].as_flattened(), if sum < 0 { NEGATIVE } else { 0 });
-    let used = (MOST_DIGITS - first) as i32;
-    let header = [used, (used - 1).max(0), sign, 0].map(i32::to_be_bytes);
     // SAFETY: the caller's.
-    unsafe { bytea(&[&count.to_be_bytes(), header.as_flattened(), digits]) }
+    unsafe { serialized_numeric(numeric(sum), count, &[]) }
+}
+
+/// A count and a numeric as the server's functions hand them on, each number from its greatest byte on (`numericvar_serialize`):
+/// how many digits there are, the weight, sign and scale, and the digits; and what is behind them.
+unsafe fn serialized_numeric(numeric: Datum, count: u64, behind: &[u8]) -> Datum {
+    // SAFETY: the server's function, with what it takes.
+    unsafe {
+        let sent = ffi::DirectFunctionCall1Coll(ffi::numeric_send, InvalidOid, numeric);
+        with_content(sent, |sent| {
+            // The same to a client, but that the first four are shorter there.
+            let (shorter, digits) = sent.as_chunks::<2>().0.split_at(4);
+            let [count_of_digits, weight, sign, scale] = [0, 1, 2, 3].map(|at| i16::from_be_bytes(shorter[at]));
+            let header = [count_of_digits, weight, sign, scale].map(|part| i32::from(part).to_be_bytes());
+            bytea(&[&count.to_be_bytes(), header.as_flattened(), digits.as_flattened(), behind])
+        })
+    }
 }
 
 /// A `bytea` of these bytes, one after the other.
@@ -263,15 +270,41 @@ impl Numerics {
 
     unsafe fn total(&self) -> Datum {
         let mut text = Text::new();
+        // SAFETY: the caller's, and the server's functions, with what they take.
+        unsafe {
+            match self.sum.special() {
+                Some(special) => {
+                    let _ = text.write_str(special);
+                    text.to_numeric()
+                }
+                None => self.total_of_numbers(),
+            }
+        }
+    }
+
+    /// The sum of what is neither infinite nor no number.
+    unsafe fn total_of_numbers(&self) -> Datum {
+        let mut text = Text::new();
         let _ = self.sum.write(&mut text);
         // SAFETY: the caller's, and the server's functions, with what they take.
         unsafe {
             let total = text.to_numeric();
-            match self.rest.filter(|_| self.sum.special().is_none()) {
+            match self.rest {
                 Some(rest) => ffi::DirectFunctionCall2Coll(ffi::numeric_add, InvalidOid, total, rest),
                 None => total,
             }
         }
+    }
+
+    /// The sum of so many values as the server's functions hand it on (`numeric_avg_serialize`). Behind it are the greatest
+    /// scale and how many values have that, which matter where values are taken out again, and how many are no number and
+    /// which infinite ones there are: if any, that is all that matters.
+    unsafe fn state(&self, count: u64) -> Datum {
+        let specials = self.sum.specials().map(|is_there| u64::from(is_there).to_be_bytes());
+        let mut behind = [0; size_of::<u32>() + size_of::<u64>() + 3 * size_of::<u64>()];
+        behind[size_of::<u32>() + size_of::<u64>()..].copy_from_slice(specials.as_flattened());
+        // SAFETY: the caller's.
+        unsafe { serialized_numeric(self.total_of_numbers(), count, &behind) }
     }
 }
 
@@ -312,6 +345,31 @@ impl Intervals {
             [true, true] => unsafe { sum_of(&INFINITIES[0], &INFINITIES[1]) },
             [is_positive, _] => INFINITIES[usize::from(!is_positive)],
         }
+    }
+
+    /// The sum of so many values as the server's functions hand it on (`interval_avg_serialize`): the count, the sum, and how
+    /// many infinities of each kind there are, of which it matters whether there are any.
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    unsafe fn state(&self, count: u64) -> Option<Datum> {
+        let Interval { time, day, month } = self.sum;
+        let infinities = self.has_infinity.map(|is_there| u64::from(is_there).to_be_bytes());
+        let sum: [&[u8]; 3] = [&time.to_be_bytes(), &day.to_be_bytes(), &month.to_be_bytes()];
+        // SAFETY: the caller's.
+        (count > 0)
+            .then(|| unsafe { bytea(&[&count.to_be_bytes(), sum[0], sum[1], sum[2], infinities.as_flattened()]) })
+    }
+
+    /// The sum of so many values as the server's functions keep it (`interval_accum`): an array of the sum, and of the count as
+    /// an interval of so many microseconds.
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    unsafe fn state(&self, count: u64) -> Option<Datum> {
+        let count = Interval { time: count as i64, day: 0, month: 0 };
+        let mut values = [&raw const self.sum, &raw const count].map(Datum::from);
+        let (length, alignment) = (size_of::<Interval>() as i32, pg_sys::TYPALIGN_DOUBLE as core::ffi::c_char);
+        // SAFETY: the server's function copies both.
+        let array =
+            unsafe { ffi::construct_array(values.as_mut_ptr(), 2, pg_sys::INTERVALOID, length, false, alignment) };
+        Some(Datum::from(array))
     }
 }
 
