@@ -129,6 +129,37 @@ pub unsafe fn zeroed_values<T: Zeroed>(context: MemoryContext, count: usize) -> 
     unsafe { core::slice::from_raw_parts_mut(allocate(context, count, true), count) }
 }
 
+/// A value in memory of its own.
+///
+/// # Safety
+/// It is not used longer than the context lives, and owns nothing. May raise when out of memory.
+pub unsafe fn value<T>(context: MemoryContext, value: T) -> &'static mut T {
+    // SAFETY: new memory of the right size and alignment, written before it is handed out.
+    unsafe {
+        let room = allocate(context, 1, false);
+        *room = MaybeUninit::new(value);
+        (*room).assume_init_mut()
+    }
+}
+
+/// An array of what `make` makes of some things, which may raise.
+///
+/// # Safety
+/// As for [`value`].
+pub unsafe fn values<S, T>(
+    context: MemoryContext,
+    things: impl Iterator<Item = S> + Clone,
+    make: impl FnMut(S) -> T,
+) -> &'static mut [T] {
+    let count = things.clone().count();
+    // SAFETY: new memory of the right size and alignment, written before it is handed out.
+    unsafe {
+        let room: *mut T = allocate(context, count, false);
+        things.map(make).take(count).enumerate().for_each(|(at, value)| room.add(at).write(value));
+        core::slice::from_raw_parts_mut(room, count)
+    }
+}
+
 /// A zeroed array, or none if there is no memory for it.
 ///
 /// # Safety

@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Buffer, IndexScanDescData, Relation};
 
 use super::conditions::Searched;
 use crate::pg::ffi;
-use crate::pg::memory::{Zeroed, zeroed_value};
+use crate::pg::memory::{Zeroed, allocate, free, zeroed_value};
 use crate::pg::relation::{self, INVALID_BUFFER};
 use crate::storage::buffers::PgStore;
 use crate::storage::prefetch::{self, LeavesAhead, Lookahead, MOST_DISTANCE, PrefetchCounts};
@@ -40,7 +40,8 @@ pub(super) struct Ahead<K: Searched> {
 pub(super) struct Scout<K: Searched> {
     pub store: PgStore,
     pub cursor: Cursor<K>,
-    pub matches: Matches<K>,
+    /// The page that it has read last, once there is one; most scouts need none of their own.
+    matches: *mut Matches<K>,
     /// Whether it has a page of its own, or is still in the scan's.
     pub is_out: bool,
     pub has_ended: bool,
@@ -49,8 +50,41 @@ pub(super) struct Scout<K: Searched> {
     pub number: usize,
 }
 
-// SAFETY: numbers, flags, matches, cursors, leaves, and a store of no index.
+// SAFETY: numbers, flags, cursors, leaves, a store of no index, and no matches.
 unsafe impl<K: Searched> Zeroed for Ahead<K> {}
+
+impl<K: Searched> Scout<K> {
+    /// The matches of the page that it has read last, if it is out.
+    pub fn matches(&self) -> Option<&Matches<K>> {
+        // SAFETY: null until it has room.
+        unsafe { self.matches.as_ref() }.filter(|_| self.is_out)
+    }
+
+    /// Room for the matches of a page, which hold anything before they are read.
+    ///
+    /// # Safety
+    /// The memory lives as long as the scan. May raise when out of memory.
+    pub unsafe fn room(&mut self, context: pg_sys::MemoryContext) -> &'static mut Matches<K> {
+        // SAFETY: new memory of the right size; nobody else holds it.
+        unsafe {
+            if self.matches.is_null() {
+                let matches = allocate(context, 1, false);
+                Matches::init(matches);
+                self.matches = matches;
+            }
+            &mut *self.matches
+        }
+    }
+
+    /// Gives the room back.
+    ///
+    /// # Safety
+    /// Nobody uses it any more.
+    pub unsafe fn end(&mut self) {
+        // SAFETY: allocated here, or null.
+        unsafe { free(core::mem::replace(&mut self.matches, core::ptr::null_mut())) };
+    }
+}
 
 impl<K: Searched> Ahead<K> {
     /// # Safety

@@ -106,6 +106,9 @@ pub unsafe extern "C-unwind" fn amendscan(scan: IndexScanDesc) {
             state.stop_looking_ahead();
             K::end(&mut state.conditions);
             memory::free(state.mark.copy);
+            if let Some(ahead) = state.ahead.as_mut() {
+                ahead.scout.end();
+            }
             memory::free(state.ahead);
             Loan::give_back(state.loan);
         });

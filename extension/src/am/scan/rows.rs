@@ -140,13 +140,13 @@ impl<K: Searched> ScanState<K> {
     /// The next match the scout comes to.
     unsafe fn scout(&mut self, ahead: &mut Ahead<K>, scan: &IndexScanDescData, pages: &mut usize) -> Option<Tid> {
         let Ahead { scout, leaves, counts, .. } = ahead;
-        let matches = if scout.is_out { &scout.matches } else { &self.matches };
-        if let Some(&tid) = matches.tids().get(scout.at + 1) {
+        if let Some(&tid) = scout.matches().unwrap_or(&self.matches).tids().get(scout.at + 1) {
             (scout.at, scout.number) = (scout.at + 1, scout.number + 1);
             return Some(tid);
         }
         // Of a parallel scan, the next page may be another process's.
-        if scout.has_ended || *pages == MOST_PAGES || !scan.parallel_scan.is_null() {
+        let has_ended = if scout.is_out { scout.has_ended } else { self.cursor.is_done() };
+        if has_ended || *pages == MOST_PAGES || !scan.parallel_scan.is_null() {
             return None;
         }
         *pages += 1;
@@ -154,10 +154,12 @@ impl<K: Searched> ScanState<K> {
             scout.cursor.copy_from(&self.cursor);
             scout.is_out = true;
         }
+        // SAFETY: it goes with the scan.
+        let matches = unsafe { scout.room(self.context) };
         let before = prefetch::misses();
         let tree = tree::<K>(&scout.store, &self.index, &self.columns);
         let rows = RowsOf(&self.conditions);
-        let read = scout.cursor.read_page(tree, &rows, scan.ignore_killed_tuples, &mut scout.matches);
+        let read = scout.cursor.read_page(tree, &rows, scan.ignore_killed_tuples, matches);
         let pin = self.store.expect(read);
         let missed = prefetch::misses() != before;
         scout.has_ended = pin.is_none();
@@ -168,6 +170,6 @@ impl<K: Searched> ScanState<K> {
         // SAFETY: the scan's index is open, and nothing of it is locked.
         unsafe { leaves.visit(block, missed, tree, &rows, direction, place, scan.indexRelation, counts) };
         (scout.at, scout.number) = (0, scout.number + 1);
-        scout.matches.tids().first().copied()
+        matches.tids().first().copied()
     }
 }

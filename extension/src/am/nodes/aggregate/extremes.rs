@@ -11,6 +11,7 @@ use crate::values::tuple::Tuple;
 /// last, which is what `min` and `max` give.
 pub(super) struct Extreme {
     item: Item,
+    place: usize,
     /// The server's comparison of the aggregate's values, which is not there if the aggregate has no order any more.
     support: *mut SortSupportData,
     /// Bytes of a value, negative if they vary, and how many are passed by value, else 0.
@@ -21,11 +22,16 @@ pub(super) struct Extreme {
 }
 
 impl Extreme {
-    /// That of no value, of an item that such an aggregate asks for; what it needs of memory is the context's.
+    /// That of no value, of the item at this place, for which such an aggregate asks; what it needs of memory is the context's.
     ///
     /// # Safety
     /// The index is open. May raise.
-    pub unsafe fn of(item: Item, aggregate: &Aggref, rel: Relation, context: MemoryContext) -> Extreme {
+    pub unsafe fn of(
+        (place, item): (usize, Item),
+        aggregate: &Aggref,
+        rel: Relation,
+        context: MemoryContext,
+    ) -> Extreme {
         // SAFETY: the server's protocol for sort support; new memory of the right size, zeroed.
         unsafe {
             let support: *mut SortSupportData = ffi::palloc0(size_of::<SortSupportData>()).cast();
@@ -34,8 +40,13 @@ impl Extreme {
                 ffi::PrepareSortSupportFromOrderingOp(operator, support);
             }
             let (length, by_value) = column::stored_length(rel, item.column);
-            Extreme { item, support, length, by_value, first: Tuple::new(context), is_there: false }
+            Extreme { item, place, support, length, by_value, first: Tuple::new(context), is_there: false }
         }
+    }
+
+    /// The place of its item in the task.
+    pub fn place(&self) -> usize {
+        self.place
     }
 
     /// The filter of the rows that it is of, if there is one.

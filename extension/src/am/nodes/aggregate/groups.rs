@@ -12,8 +12,9 @@ use super::extremes::Extreme;
 use super::filters::{Filters, MOST_FILTERS};
 use super::strings::Strings;
 use super::sums::Sum;
-use super::{MOST_COLUMNS, MOST_ITEMS, Output, Task};
+use super::{MOST_COLUMNS, Output, Task};
 use crate::am::scan::pages::Visitor;
+use crate::pg::memory;
 use crate::values::keys::BytesColumns;
 
 /// A column that something is asked about, of all rows or of those that a filter takes.
@@ -48,13 +49,13 @@ pub(super) struct Groups {
     /// The column of the key behind those of byte strings' groups, if there is one.
     next: Option<usize>,
     /// Columns that something is asked about, first come first.
-    columns: [Column; MOST_ITEMS],
+    columns: &'static mut [Column],
     count: usize,
-    /// What is asked about byte strings whatever their order is, each at the place of its item, and the end of these.
-    extremes: [Option<Extreme>; MOST_ITEMS],
-    extremes_end: usize,
+    /// What is asked about byte strings whatever their order is.
+    extremes: &'static mut [Extreme],
     filters: Filters,
-    strings: Strings,
+    /// Unless keys are lanes.
+    strings: Option<&'static mut Strings>,
     /// Where in the page the next row is, and where rows end if not all of the page are meant.
     at: usize,
     end: Option<usize>,
@@ -81,19 +82,22 @@ pub(super) enum Progress {
 }
 
 impl Groups {
-    /// No group yet.
-    pub fn new(task: &Task, direction: Direction, strings: Strings, filters: Filters) -> Groups {
-        let none = Column::default();
+    /// No group yet, in memory of the context's.
+    ///
+    /// # Safety
+    /// They are not used longer than the context lives. May raise when out of memory.
+    pub unsafe fn new(task: &Task, direction: Direction, filters: Filters, context: MemoryContext) -> Groups {
+        // SAFETY: the caller's.
+        let columns = unsafe { memory::values(context, task.items().iter(), |_| Column::default()) };
         let mut groups = Groups {
             depth: task.depth,
             direction,
             next: None,
-            columns: [none; MOST_ITEMS],
+            columns,
             count: 0,
-            extremes: [const { None }; MOST_ITEMS],
-            extremes_end: 0,
+            extremes: &mut [],
             filters,
-            strings,
+            strings: None,
             at: 0,
             end: None,
             group: None,
@@ -115,25 +119,22 @@ impl Groups {
         groups
     }
 
-    /// Says of an index whose keys are byte strings how many columns the key has, and of which types all columns are; what sums
-    /// need of memory is the context's. None if one that is to be added up is of another than can be.
+    /// Says of an index whose keys are byte strings how many columns the key has, and of which types all columns are, what is
+    /// known of its groups, and of what is asked whatever the order is; what sums need of memory is the context's. None if a
+    /// column that is to be added up is of another type than can be.
     pub fn are_of_strings(
         &mut self,
         keys: usize,
         types: impl Iterator<Item = Oid> + Clone,
+        (strings, extremes): (&'static mut Strings, &'static mut [Extreme]),
         context: MemoryContext,
     ) -> Option<()> {
+        (self.strings, self.extremes) = (Some(strings), extremes);
         self.next = Some(self.depth).filter(|&next| next < keys);
         for column in self.columns[..self.count].iter_mut().filter(|column| column.asked.sum) {
             column.sum = Some(Sum::of(types.clone().nth(column.number)?, context)?);
         }
         Some(())
-    }
-
-    /// Asks for what comes first of a column's values, for the item at this place.
-    pub fn ask_for_extreme(&mut self, place: usize, extreme: Extreme) {
-        self.extremes[place] = Some(extreme);
-        self.extremes_end = self.extremes_end.max(place + 1);
     }
 
     /// Asks something about a column, besides what is asked already.
@@ -156,7 +157,7 @@ impl Groups {
     /// Goes back to the beginning.
     pub fn restart(&mut self) {
         (self.group, self.before) = (None, None);
-        self.strings.restart();
+        self.strings.iter_mut().for_each(|strings| strings.restart());
     }
 
     /// Begins with the next group.
@@ -166,8 +167,8 @@ impl Groups {
     pub unsafe fn begin_group(&mut self) {
         (self.before, self.rows) = (self.group.take().or(self.before), 0);
         self.filtered[..self.filters.count()].fill(0);
-        self.strings.begin_group();
-        self.extremes[..self.extremes_end].iter_mut().flatten().for_each(Extreme::clear);
+        self.strings.iter_mut().for_each(|strings| strings.begin_group());
+        self.extremes.iter_mut().for_each(Extreme::clear);
         for column in &mut self.columns[..self.count] {
             (column.summary, column.values) = (Summary::default(), 0);
             // SAFETY: the caller's.
@@ -179,12 +180,13 @@ impl Groups {
     pub fn is_known(&self) -> bool {
         let is_known = |column: &Column| column.summary.count() > 0;
         let columns = &self.columns[..self.count];
-        self.group.is_some() && (columns.iter().all(is_known) || self.strings.is_known())
+        self.group.is_some()
+            && (columns.iter().all(is_known) || self.strings.as_ref().is_some_and(|strings| strings.is_known()))
     }
 
     /// Whether anything is asked about a column.
     pub fn asks(&self) -> bool {
-        self.count > 0 || self.extremes_end > 0 || self.filters.count() > 0
+        self.count > 0 || !self.extremes.is_empty() || self.filters.count() > 0
     }
 
     /// Begins with the next page.
@@ -204,25 +206,25 @@ impl Groups {
     pub unsafe fn prepare_strings(&mut self) {
         // SAFETY: the caller's.
         unsafe {
-            self.strings.prepare();
+            self.strings.iter_mut().for_each(|strings| strings.prepare());
             self.filters.prepare();
-            self.extremes.iter_mut().flatten().for_each(|extreme| extreme.prepare());
+            self.extremes.iter_mut().for_each(|extreme| extreme.prepare());
         }
     }
 
     /// The group's value of one of the columns that byte strings are grouped by, `None` for NULL.
     pub fn string(&self, column: usize) -> Option<Datum> {
-        self.strings.value(column)
+        self.strings.as_ref()?.value(column)
     }
 
     /// The first value that the next column of byte strings has in the group, or the last one, if there is any.
     pub fn end_of_strings(&self, is_first: bool) -> Option<Datum> {
-        self.strings.end(is_first)
+        self.strings.as_ref()?.end(is_first)
     }
 
     /// How many different values the next column of byte strings has.
     pub fn different_strings(&self) -> u64 {
-        self.strings.different()
+        self.strings.as_ref().map_or(0, |strings| strings.different())
     }
 
     /// How many values a column of byte strings has that something was asked about.
@@ -236,9 +238,9 @@ impl Groups {
         Some((asked.sum.as_ref()?, asked.values))
     }
 
-    /// What came first of the values that were asked for at the place of an item, if there are any.
+    /// What came first of the values that were asked for by the item at this place, if there are any.
     pub fn extreme(&self, place: usize) -> Option<Datum> {
-        self.extremes[place].as_ref()?.value()
+        self.extremes.iter().find(|extreme| extreme.place() == place)?.value()
     }
 
     fn column(&self, number: usize, filter: Option<usize>) -> Option<&Column> {
@@ -286,11 +288,11 @@ impl Groups {
     /// Adds rows of byte strings of the group. None if an entry is damaged.
     fn add_strings(&mut self, of: &BytesColumns, matches: &Matches<Bytes>, rows: Range<usize>) -> Option<()> {
         self.rows += rows.len() as u64;
-        let next = self.next;
+        let (next, strings) = (self.next, self.strings.as_mut()?);
         for column in self.columns[..self.count].iter_mut().filter(|column| column.is_next(next)) {
             let is_by_row = column.is_by_row(next);
-            if !is_by_row || self.strings.asks_about_next() {
-                let values = self.strings.add_next(of, matches, rows.clone())?;
+            if !is_by_row || strings.asks_about_next() {
+                let values = strings.add_next(of, matches, rows.clone())?;
                 column.values += if is_by_row { 0 } else { values };
             }
         }
@@ -315,7 +317,7 @@ impl Groups {
     fn end_of_columns(&self, filter: Option<usize>) -> usize {
         let asked = self.columns[..self.count].iter().filter(|column| column.filter == filter);
         let by_row = asked.filter(|column| column.is_by_row(self.next)).map(|column| column.number);
-        let extremes = self.extremes[..self.extremes_end].iter().flatten().filter(|extreme| extreme.filter() == filter);
+        let extremes = self.extremes.iter().filter(|extreme| extreme.filter() == filter);
         by_row.chain(extremes.map(Extreme::column)).max().map_or(0, |last| last + 1)
     }
 
@@ -331,11 +333,11 @@ impl Groups {
         if end == 0 {
             return Some(());
         }
-        self.strings.look_at(of, matches, at, end)?;
-        let next = self.next;
+        let (next, strings) = (self.next, self.strings.as_mut()?);
+        strings.look_at(of, matches, at, end)?;
         let asked = self.columns[..self.count].iter_mut().filter(|column| column.filter == filter);
         for column in asked.filter(|column| column.is_by_row(next)) {
-            if let Some(value) = self.strings.value_in_row(column.number) {
+            if let Some(value) = strings.value_in_row(column.number) {
                 column.values += 1;
                 if let Some(sum) = &mut column.sum {
                     // SAFETY: a value of the column; the node has begun. No frame here owns a destructor.
@@ -343,9 +345,8 @@ impl Groups {
                 }
             }
         }
-        let extremes = self.extremes[..self.extremes_end].iter_mut().flatten();
-        for extreme in extremes.filter(|extreme| extreme.filter() == filter) {
-            if let Some(value) = self.strings.value_in_row(extreme.column()) {
+        for extreme in self.extremes.iter_mut().filter(|extreme| extreme.filter() == filter) {
+            if let Some(value) = strings.value_in_row(extreme.column()) {
                 // SAFETY: a value of the column; the node has begun. No frame here owns a destructor.
                 unsafe { extreme.add(value)? };
             }
@@ -397,16 +398,17 @@ impl Visitor for &mut Groups {
         if from >= end {
             return Progress::PageEnds;
         }
+        let Some(strings) = &mut self.strings else { return Progress::Flawed };
         let mut next = end;
         if self.depth > 0 {
             if self.group.is_none() {
-                let ascends = self.before.is_none() || self.strings.group_end(columns, matches, from) == from;
-                if !ascends || self.strings.take_group(columns, matches, from).is_none() {
+                let ascends = self.before.is_none() || strings.group_end(columns, matches, from) == from;
+                if !ascends || strings.take_group(columns, matches, from).is_none() {
                     return Progress::Flawed;
                 }
                 self.group = Some((self.before.map_or(0, |(number, _)| number + 1), false));
             }
-            next = self.strings.group_end(columns, matches, from).min(end);
+            next = strings.group_end(columns, matches, from).min(end);
         }
         if next == from {
             // A group that has begun here has a row here.
@@ -447,7 +449,7 @@ impl Visitor for &mut LastRows<'_> {
 
     fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>) -> bool {
         // What is damaged, a scan that goes forward comes to, too.
-        self.0.strings.add_last(columns, matches) == Some(false)
+        self.0.strings.as_mut().is_some_and(|strings| strings.add_last(columns, matches) == Some(false))
     }
 
     fn count(self, _rows: usize) -> bool {

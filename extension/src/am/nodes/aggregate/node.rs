@@ -8,18 +8,18 @@ use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Matches, Rows};
 use pgrx::pg_sys::{
     self, Aggref, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, Datum, ExplainState, ExprContext,
-    TargetEntry, TupleTableSlot,
+    MemoryContext, Relation, TargetEntry, TupleTableSlot,
 };
 
 use super::extremes::Extreme;
 use super::filters::Filters;
 use super::groups::{Groups, LastRows, Progress};
 use super::strings::Strings;
-use super::{MOST_COLUMNS, MOST_ITEMS, Output, Task, results};
+use super::{MOST_COLUMNS, Output, Task, results};
 use crate::am::nodes::executor::{self, Below, Work};
 use crate::am::scan::{self, pages};
 use crate::pg::per_backend::PerBackend;
-use crate::pg::{errors, ffi, list};
+use crate::pg::{errors, ffi, list, memory};
 use crate::values::column::{self, ImageBuffer};
 use crate::values::keys::BytesColumns;
 
@@ -31,7 +31,8 @@ pub struct Aggregate {
     shape: Option<KeyShape>,
     groups: Groups,
     stage: Stage,
-    rooms: [ImageBuffer; MOST_ITEMS],
+    /// For a value of each item.
+    rooms: &'static mut [ImageBuffer],
 }
 
 /// How far a scan has come.
@@ -73,20 +74,16 @@ impl Work for Aggregate {
             let context = pg_sys::CurrentMemoryContext;
             let filters = Filters::begin(node, plan, &task, by_value, context);
             let (_, direction) = below.child.plan();
-            let strings = Strings::new(&task, by_value, context);
-            let mut groups = Groups::new(&task, scan::way(direction), strings, filters);
+            let mut groups = Groups::new(&task, scan::way(direction), filters, context);
             if shape.is_none() && !rel.is_null() {
                 let keys = (*(*rel).rd_index).indnkeyatts as usize;
-                if groups.are_of_strings(keys, column::base_types(rel), context).is_none() {
+                let strings = memory::value(context, Strings::new(&task, by_value, context));
+                let extremes = extremes(&task, plan, rel, context);
+                if groups.are_of_strings(keys, column::base_types(rel), (strings, extremes), context).is_none() {
                     executor::malformed::<Aggregate>()
                 }
-                let items = task.items().iter().zip(list::members::<TargetEntry>(plan.custom_scan_tlist)).enumerate();
-                for (place, (&item, entry)) in items.filter(|(_, (item, _))| item.output == Output::Extreme) {
-                    let aggregate = (*entry).expr.cast::<Aggref>();
-                    groups.ask_for_extreme(place, Extreme::of(item, &*aggregate, rel, context));
-                }
             }
-            let rooms = [const { ImageBuffer::new() }; MOST_ITEMS];
+            let rooms = memory::values(context, task.items().iter(), |_| ImageBuffer::new());
             Aggregate { below, task, shape, groups, stage: Stage::Fresh, rooms }
         }
     }
@@ -254,6 +251,19 @@ impl Aggregate {
         };
         self.groups.begin_page();
         self.stage = if is_there { Stage::InPage } else { Stage::Over };
+    }
+}
+
+/// What a plan's aggregates ask for whatever the order of the index is.
+unsafe fn extremes(task: &Task, plan: &CustomScan, rel: Relation, context: MemoryContext) -> &'static mut [Extreme] {
+    let items = task.items().iter().copied().enumerate().filter(|(_, item)| item.output == Output::Extreme);
+    // SAFETY: the index is open, and the entry of such an item is an aggregate.
+    unsafe {
+        memory::values(context, items, |(place, item)| {
+            let entry = list::members::<TargetEntry>(plan.custom_scan_tlist).nth(place);
+            let Some(entry) = entry else { executor::malformed::<Aggregate>() };
+            Extreme::of((place, item), &*(*entry).expr.cast::<Aggref>(), rel, context)
+        })
     }
 }
 
