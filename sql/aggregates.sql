@@ -267,7 +267,12 @@ INSERT INTO queries (query) VALUES
   ('SELECT DISTINCT a FROM g ORDER BY a DESC LIMIT 3'),
   ('SELECT f, count(o), sum(f) FROM t GROUP BY f ORDER BY f DESC'),
   ('SELECT v, s.* FROM generate_series(3, 5) v, LATERAL (SELECT a, max(b) AS most FROM g WHERE a <= v GROUP BY a ORDER BY a DESC LIMIT 2) s'),
-  ('SELECT x, count(*) FROM w GROUP BY x ORDER BY x DESC LIMIT 3');
+  ('SELECT x, count(*) FROM w GROUP BY x ORDER BY x DESC LIMIT 3'),
+  ('SELECT x, count(*), sum(k), min(k), max(k), count(DISTINCT k) FROM w GROUP BY x ORDER BY x DESC'),
+  ('SELECT p, x, count(*) FROM w GROUP BY p, x ORDER BY p DESC, x NULLS FIRST'),
+  ('SELECT e, trim_scale(min(n)), trim_scale(max(n)), count(n), count(DISTINCT n) FROM w GROUP BY e ORDER BY e DESC LIMIT 4'),
+  ('SELECT c, max(k), min(k) FILTER (WHERE k > 100), count(k) FROM w WHERE c > ''1'' GROUP BY c ORDER BY c'),
+  ('SELECT x, max(k) FROM w WHERE x < repeat(''z'', 3000) GROUP BY x ORDER BY x DESC LIMIT 5');
 -- How many different values there are.
 INSERT INTO queries (query) VALUES
   ('SELECT count(DISTINCT a) FROM t'),
@@ -306,7 +311,9 @@ INSERT INTO queries (query) VALUES
   ('SELECT s, max(n), min(n) FROM h WHERE n < 5000 GROUP BY s'),
   ('SELECT s, max(at), min(at) FROM h GROUP BY s'),
   ('SELECT s, max(at) FROM h WHERE at < ''2026-01-20 00:00+00'' GROUP BY s ORDER BY s DESC LIMIT 2'),
-  ('SELECT s, max(at), count(at), count(*) FROM h GROUP BY s');
+  ('SELECT s, max(at), count(at), count(*) FROM h GROUP BY s'),
+  ('SELECT s, max(n), count(DISTINCT n), min(n), count(*) FROM h GROUP BY s ORDER BY s DESC'),
+  ('SELECT s, max(at), min(at), count(at) FROM h WHERE at > ''2026-01-05 00:00+00'' GROUP BY s ORDER BY s LIMIT 2');
 -- What the node does not do.
 INSERT INTO queries (query) VALUES
   ('SELECT na, count(*) FROM w GROUP BY na'),

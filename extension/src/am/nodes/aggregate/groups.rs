@@ -44,7 +44,7 @@ impl Column {
 /// The group of rows that is being added up, or was last.
 pub(super) struct Groups {
     depth: usize,
-    /// Which way rows come: backward those of exact lanes alone.
+    /// Which way rows come.
     direction: Direction,
     /// The column of the key behind those of byte strings' groups, if there is one.
     next: Option<usize>,
@@ -402,8 +402,8 @@ impl Visitor for &mut Groups {
         let mut next = end;
         if self.depth > 0 {
             if self.group.is_none() {
-                let ascends = self.before.is_none() || strings.group_end(columns, matches, from) == from;
-                if !ascends || strings.take_group(columns, matches, from).is_none() {
+                let goes_on = self.before.is_none() || strings.group_end(columns, matches, from) == from;
+                if !goes_on || strings.take_group(columns, matches, from).is_none() {
                     return Progress::Flawed;
                 }
                 self.group = Some((self.before.map_or(0, |(number, _)| number + 1), false));

@@ -77,7 +77,7 @@ impl Work for Aggregate {
             let mut groups = Groups::new(&task, scan::way(direction), filters, context);
             if shape.is_none() && !rel.is_null() {
                 let keys = (*(*rel).rd_index).indnkeyatts as usize;
-                let strings = memory::value(context, Strings::new(&task, by_value, context));
+                let strings = memory::value(context, Strings::new(&task, scan::way(direction), by_value, context));
                 let extremes = extremes(&task, plan, rel, context);
                 if groups.are_of_strings(keys, column::base_types(rel), (strings, extremes), context).is_none() {
                     executor::malformed::<Aggregate>()

@@ -53,8 +53,8 @@ pub unsafe fn add_paths(
             let candidate = Candidate::of(index);
             let Some(wanted) = whole.wanted(&candidate) else { continue };
             let [serial, parallel] = child::scans_of(root, input, index).map(|paths| scans(paths));
-            // Groups of exact lanes may come in the opposite order of the index, too.
-            let goes_back = candidate.shape.is_some() && whole.is_grouped;
+            // Groups may come in the opposite order of the index, too.
+            let goes_back = whole.is_grouped;
             let forward = serial.clone().find(|&scan| !is_backward(scan)).or(serial.clone().next());
             let first = forward.map(|scan| forwards(scan));
             for scan in first.into_iter().chain(serial.filter(|&scan| goes_back && is_backward(scan))) {

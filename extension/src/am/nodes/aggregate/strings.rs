@@ -16,6 +16,8 @@ use crate::values::tuple::Tuple;
 /// What is known of a group of byte strings.
 pub(super) struct Strings {
     depth: usize,
+    /// Which way rows come.
+    direction: Direction,
     /// The places before and behind all keys of the group.
     begin: OwnedKey,
     end: OwnedKey,
@@ -40,20 +42,21 @@ struct Row {
     tuple: Tuple,
 }
 
-/// What the column behind those of the group has in it, NULL aside. Of values that are equal the last one counts at both
-/// ends, as for the server's `min` and `max`: they need not look the same.
+/// What the column behind those of the group has in it, NULL aside. Of values that are equal the one that comes last counts at
+/// both ends, as for the server's `min` and `max`: they need not look the same.
 struct Next {
-    /// The first value and the last one, with those of the columns before, if there are any.
+    direction: Direction,
+    /// The value that comes first and the one that comes last, with those of the columns before, if there are any.
     first: Tuple,
     last: Tuple,
     are_there: bool,
-    /// The place behind all rows that have the first value, until one is behind it.
+    /// The place beyond all rows that have the first value, until one is beyond it.
     first_end: OwnedKey,
     is_first_over: bool,
     /// Whether anything is asked about the first value, and about the last one.
     asks_first: bool,
     asks_last: bool,
-    /// How many different values there are so far, and the place behind all rows that have the last of them, if that is asked.
+    /// How many different values there are so far, and the place beyond all rows that have the last of them, if that is asked.
     asks_different: bool,
     different: u64,
     value_end: OwnedKey,
@@ -65,16 +68,21 @@ struct Next {
 impl Strings {
     /// No group yet. Of each column, the bytes of its values if these are passed by value, else 0; what tuples need is the
     /// context's.
-    pub fn new(task: &Task, by_value: [u8; MOST_COLUMNS], context: MemoryContext) -> Strings {
+    pub fn new(task: &Task, direction: Direction, by_value: [u8; MOST_COLUMNS], context: MemoryContext) -> Strings {
         let asks = |output: Output| task.items().iter().any(|item| item.output == output);
+        let [first, last] = match direction {
+            Direction::Forward => [Output::First, Output::Last],
+            Direction::Backward => [Output::Last, Output::First],
+        };
         let next = Next {
+            direction,
             first: Tuple::new(context),
             last: Tuple::new(context),
             are_there: false,
             first_end: OwnedKey::new(),
             is_first_over: false,
-            asks_first: asks(Output::First),
-            asks_last: asks(Output::Last),
+            asks_first: asks(first),
+            asks_last: asks(last),
             asks_different: asks(Output::Different),
             different: 0,
             value_end: OwnedKey::new(),
@@ -83,6 +91,7 @@ impl Strings {
         };
         Strings {
             depth: task.depth,
+            direction,
             begin: OwnedKey::new(),
             end: OwnedKey::new(),
             jumps: task.jumps,
@@ -134,7 +143,8 @@ impl Strings {
 
     /// Where the group's rows end, of those from one on.
     pub fn group_end(&self, columns: &BytesColumns, matches: &Matches<Bytes>, from: usize) -> usize {
-        matches.end_before(from, &self.end, Bytes::order(columns), Direction::Forward)
+        let beyond = if self.direction == Direction::Forward { &self.end } else { &self.begin };
+        matches.end_before(from, beyond, Bytes::order(columns), self.direction)
     }
 
     /// The group's value of one of the columns that it is grouped by, `None` for NULL.
@@ -144,7 +154,8 @@ impl Strings {
 
     /// The first value that the next column has in the group, or the last one, if there is any.
     pub fn end(&self, is_first: bool) -> Option<Datum> {
-        let tuple = if is_first { &self.next.first } else { &self.next.last };
+        let comes_first = is_first == (self.direction == Direction::Forward);
+        let tuple = if comes_first { &self.next.first } else { &self.next.last };
         tuple.value(self.depth, self.by_value[self.depth]).filter(|_| self.next.are_there)
     }
 
@@ -241,7 +252,7 @@ impl Strings {
 }
 
 impl Next {
-    /// Counts the different values of some rows, which are behind those seen before. None if an entry is damaged, or the scan
+    /// Counts the different values of some rows, which come behind those seen before. None if an entry is damaged, or the scan
     /// was there before.
     fn count_different(
         &mut self,
@@ -254,11 +265,12 @@ impl Next {
             return None;
         }
         let end_from = |at: usize, end: &OwnedKey| {
-            matches.end_before(at, end, Bytes::order(columns), Direction::Forward).min(rows.end)
+            matches.end_before(at, end, Bytes::order(columns), self.direction).min(rows.end)
         };
         let mut at = if self.different > 0 { end_from(rows.start, &self.value_end) } else { rows.start };
         while at < rows.end {
-            columns.set_to_front(&matches.entry(at)?, depth + 1, true, &mut self.value_end)?;
+            let is_above = self.direction == Direction::Forward;
+            columns.set_to_front(&matches.entry(at)?, depth + 1, is_above, &mut self.value_end)?;
             self.different += 1;
             // A function may say that an entry is not before itself.
             at = end_from(at, &self.value_end).max(at + 1);
@@ -266,7 +278,7 @@ impl Next {
         Some(())
     }
 
-    /// Takes the ends of the values of some rows into account, which are behind those seen before.
+    /// Takes the ends of the values of some rows into account, which come behind those seen before.
     fn add(
         &mut self,
         columns: &BytesColumns,
@@ -275,7 +287,8 @@ impl Next {
         depth: usize,
     ) -> Option<()> {
         if !self.are_there {
-            columns.set_to_front(&matches.entry(rows.start)?, depth + 1, true, &mut self.first_end)?;
+            let is_above = self.direction == Direction::Forward;
+            columns.set_to_front(&matches.entry(rows.start)?, depth + 1, is_above, &mut self.first_end)?;
             self.are_there = true;
         }
         let put = |at: usize, tuple: &mut Tuple| {
@@ -284,7 +297,7 @@ impl Next {
         };
         if !self.is_first_over {
             let order = Bytes::order(columns);
-            let end = matches.end_before(rows.start, &self.first_end, order, Direction::Forward).min(rows.end);
+            let end = matches.end_before(rows.start, &self.first_end, order, self.direction).min(rows.end);
             if end > rows.start {
                 put(end - 1, &mut self.first)?;
             }
