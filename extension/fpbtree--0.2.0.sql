@@ -579,7 +579,11 @@ SET search_path = pg_catalog, pg_temp
 AS $refuse$
 DECLARE
     why record;
+    sharded regclass[];
 BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT array_agg(logicalrelid) FROM pg_catalog.pg_dist_partition' INTO sharded;
+    END IF;
     SELECT r.* INTO why
     FROM @extschema@.fpbtree_migration_tree(index) m
         JOIN pg_class c ON c.oid = m.member
@@ -609,6 +613,10 @@ BEGIN
             (2, c.relispartition AND m.level = 0, 'dependent_objects_still_exist',
                 format('index %s is a partition of another one', m.member::regclass),
                 format('Move %s, which takes its partitions along.', pg_partition_root(m.member))),
+            (2, i.indrelid = ANY (sharded), 'feature_not_supported',
+                format('table %s is Citus''s: its shards have indexes of their own', m.relation),
+                format('Create another index CONCURRENTLY USING %1$I, and drop this one CONCURRENTLY; drop a constraint, and add it '
+                    'again WITH (method = %1$s).', method)),
             (3, o.contype = 'f' AND current_setting('server_version_num')::int < 180000, 'dependent_objects_still_exist',
                 format('foreign key %s of table %s depends on index %s', o.name, o.relation, m.member::regclass),
                 'Drop the foreign key first and add it again afterwards: before PostgreSQL 18 it needs a btree index.'),
