@@ -228,6 +228,43 @@ for rows, target in ((1_000, 1 / 1.6), (100_000, 1 / 6)):
            weight=60, quick=False)(lambda bench, rows=rows: time_sums(bench, rows))
 
 
+# What applications send that prepare nothing: each statement is parsed and planned, too.
+PLANNED = {
+    "lookup": ("SELECT * FROM {} WHERE id = :id", "a row by a unique index"),
+    "count": ("SELECT count(*) FROM {} WHERE id = :id", "count(*) of one row"),
+    "update": ("UPDATE {} SET k = hashint4(k) WHERE id = :id", "a row found by a unique index, of which another indexed column changes"),
+}
+
+
+def two_indexes(bench, method):
+    """A table with a unique index on id and another one on k."""
+    table = f"planned_{method}"
+    bench.session.query(f"DROP TABLE IF EXISTS {table}")
+    bench.session.query(f"CREATE TABLE {table} AS SELECT i AS id, hashint4(i) AS k, repeat('x', 80) AS filler"
+                        f" FROM generate_series(1, {bench.rows}) i")
+    bench.session.query(f"CREATE UNIQUE INDEX ON {table} USING {method} (id)")
+    bench.session.query(f"CREATE INDEX ON {table} USING {method} (k)")
+    bench.session.query(f"VACUUM ANALYZE {table}")
+    return table
+
+
+def time_planned(bench, statement):
+    """pgbench, by the simple protocol; the milliseconds of a statement."""
+    tables = {method: bench.keep(("planned", method), lambda: two_indexes(bench, method)) for method in METHODS}
+
+    def run(method, _):
+        path = bench.server.script(f"planned_{method}.sql",
+                                   [f"\\set id random(1, {bench.rows})\n{statement.format(tables[method])}"])
+        report = bench.server.run("pgbench", "-n", "-M", "simple", "-T", "5", "-f", path)
+        return 1000 / float(re.search(r"tps = ([\d.]+)", report).group(1))
+    return bench.alternate(run)
+
+
+for name, (statement, what) in PLANNED.items():
+    figure(f"planned_{name}", f"pgbench, statements that are not prepared: {what}; time a statement", target=1.0, weight=60,
+           quick=False)(lambda bench, statement=statement: time_planned(bench, statement))
+
+
 @figure("skip_scan", "count(*) where b = $1, index on (a int4 of 100 values, b int4)", target=0.05, weight=10, until=17,
         note="btree skips too from 18 on, so no target there")
 def skip_scan(bench):

@@ -110,16 +110,16 @@ pub struct Overlap {
     pub table: usize,
 }
 
-/// What becomes of the estimate of a scan if its reads overlap: a page read ahead costs no less than one read in
-/// sequence. `None` where nothing changes: index and table may be in shared buffers, or the scan is one of many small
-/// ones.
+/// What becomes of the estimate of a scan if its reads overlap, as many as `overlap` says: a page read ahead costs no less than
+/// one read in sequence. `None` where nothing changes: index and table may be in shared buffers, or the scan is one of many
+/// small ones.
 ///
 /// # Safety
 /// The planner's. May raise.
 pub unsafe fn overlapping(
     root: *mut PlannerInfo,
     path: &IndexPath,
-    overlap: Overlap,
+    overlap: impl FnOnce(&IndexOptInfo) -> Overlap,
     pages: f64,
     selectivity: f64,
     before: Estimate,
@@ -131,6 +131,7 @@ pub unsafe fn overlapping(
         if i64::from(rel.pages) + i64::from(index.pages) <= i64::from(pg_sys::NBuffers) {
             return None;
         }
+        let overlap = overlap(index);
         let spared = |overlap: usize, tablespace, pages: f64| {
             let (mut random, mut sequential) = (0.0, 0.0);
             ffi::get_tablespace_page_costs(tablespace, &mut random, &mut sequential);

@@ -143,23 +143,9 @@ unsafe extern "C-unwind" fn amcostestimate(
     // SAFETY: called by the planner, which holds a lock on the index.
     unsafe {
         let info = (*path).indexinfo;
-        let overlap;
-        // A hypothetical index has no file to look into, and no parameters.
-        if (*info).hypothetical {
-            let distance = |tablespace| prefetch::usual_distance(tablespace);
-            overlap = Overlap { index: distance((*info).reltablespace), table: distance((*(*info).rel).reltablespace) };
-            if (*info).tree_height < 0 {
-                (*info).tree_height = cost::usual_height((*info).pages);
-            }
-        } else {
-            let rel = ffi::index_open((*info).indexoid, pg_sys::NoLock as c_int);
-            // Before 18 the planner asks btree alone for its height.
-            if (*info).tree_height < 0 {
-                (*info).tree_height = tree_height(rel);
-            }
-            let distance = |tablespace| prefetch::distance(rel, tablespace, false);
-            overlap = Overlap { index: distance((*info).reltablespace), table: distance((*(*info).rel).reltablespace) };
-            ffi::index_close(rel, pg_sys::NoLock as c_int);
+        // Before 18 the planner asks btree alone for its height.
+        if (*info).tree_height < 0 {
+            (*info).tree_height = known_height(&*info);
         }
         ffi::btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
         let skipping = cost::skipping(root, &*path, loop_count, *startup_cost, *selectivity);
@@ -168,10 +154,44 @@ unsafe extern "C-unwind" fn amcostestimate(
         }
         if loop_count == 1.0 {
             let before = Estimate { total: *total_cost, correlation: *correlation };
-            if let Some(estimate) = cost::overlapping(root, &*path, overlap, *pages, *selectivity, before) {
+            if let Some(estimate) = cost::overlapping(root, &*path, |info| overlap(info), *pages, *selectivity, before)
+            {
                 (*total_cost, *correlation) = (estimate.total, estimate.correlation);
             }
         }
+    }
+}
+
+/// What the planner should know of the height of an index. A hypothetical one has no file to look into.
+unsafe fn known_height(info: &IndexOptInfo) -> i32 {
+    if info.hypothetical {
+        return cost::usual_height(info.pages);
+    }
+    // SAFETY: the planner holds a lock on the index.
+    unsafe { with_index(info, |rel| tree_height(rel)) }
+}
+
+/// How many reads of a scan may be on their way at once. A hypothetical index has no parameters.
+unsafe fn overlap(info: &IndexOptInfo) -> Overlap {
+    // SAFETY: the planner holds a lock on the index.
+    unsafe {
+        let tablespaces = [info.reltablespace, (*info.rel).reltablespace];
+        let [index, table] = match info.hypothetical {
+            true => tablespaces.map(|tablespace| prefetch::usual_distance(tablespace)),
+            false => with_index(info, |rel| tablespaces.map(|tablespace| prefetch::distance(rel, tablespace, false))),
+        };
+        Overlap { index, table }
+    }
+}
+
+/// What `ask` says of an index that the planner holds a lock on.
+unsafe fn with_index<R>(info: &IndexOptInfo, ask: impl FnOnce(pg_sys::Relation) -> R) -> R {
+    // SAFETY: the caller's. An error gives back what is open.
+    unsafe {
+        let rel = ffi::index_open(info.indexoid, pg_sys::NoLock as c_int);
+        let answer = ask(rel);
+        ffi::index_close(rel, pg_sys::NoLock as c_int);
+        answer
     }
 }
 
