@@ -223,6 +223,14 @@ INSERT INTO queries (query) VALUES
   ('SELECT min(r) FILTER (WHERE r > ''{2}''), max(r) FILTER (WHERE r < ''{2}'') FROM w'),
   ('SELECT x, max(k), min(k) FILTER (WHERE x > ''Word 3'') FROM w WHERE x < repeat(''z'', 3000) GROUP BY x'),
   ('SELECT v, (SELECT max(k) FILTER (WHERE k % 5 < v) FROM w WHERE x = ''Word '' || v) FROM generate_series(0, 5) v');
+-- Aggregates of users', which keep what those with a sort operator have to; and one of whose operator no family knows.
+CREATE FUNCTION least_negative(int, int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT least($1, -$2)';
+CREATE AGGREGATE topmost(int) (sfunc = least_negative, stype = int, combinefunc = int4smaller, finalfunc = int4um, sortop = >, parallel = safe);
+CREATE OPERATOR <# (function = int4lt, leftarg = int, rightarg = int);
+CREATE AGGREGATE lowest(int) (sfunc = int4smaller, stype = int, sortop = <#);
+INSERT INTO queries (query) VALUES
+  ('SELECT x, topmost(k), topmost(k) FILTER (WHERE k < 700) FROM w GROUP BY x'),
+  ('SELECT x, lowest(k), count(*) FROM w GROUP BY x');
 -- Sums of all types that there are, of keys and beside them, of domains, and of numbers of any length.
 CREATE DOMAIN amount AS numeric CHECK (VALUE <> 17);
 CREATE TABLE sums (g text, n numeric, a amount, s smallint, i int, b bigint, r real, f float8, v interval, d date) WITH (autovacuum_enabled = off);
@@ -494,8 +502,19 @@ INSERT INTO parts (query) VALUES
   ('SELECT g, sum(n), avg(n), sum(n) FILTER (WHERE n < 0), count(*) FROM copied_sums GROUP BY g'),
   ('SELECT g, sum(v), avg(v), sum(b), avg(b), sum(a) FILTER (WHERE n > 5), sum(r), avg(f) FROM copied_sums GROUP BY g'),
   ('SELECT max(v), min(b), max(g), min(g), max(f), max(a) FILTER (WHERE i % 2 = 0) FROM copied_sums'),
-  ('SELECT g, max(v), trim_scale(min(n)), trim_scale(max(n)) FROM copied_sums GROUP BY g');
+  ('SELECT g, max(v), trim_scale(min(n)), trim_scale(max(n)) FROM copied_sums GROUP BY g'),
+  ('SELECT topmost(i), topmost(i) FILTER (WHERE n > 5), count(*) FROM copied_sums WHERE g < ''nines''');
 EXPLAIN (COSTS OFF) SELECT g, sum(n), avg(v), max(b) FROM copied_sums GROUP BY g;
+-- Of no rows there is no group, whatever they are grouped by.
+CREATE TABLE nothing WITH (autovacuum_enabled = off) AS SELECT 'x'::text AS g, i AS n FROM generate_series(1, 50000) i;
+CREATE INDEX nothing_gn ON nothing USING fpbtree (g, n);
+CREATE INDEX nothing_n ON nothing USING fpbtree (n);
+ANALYZE nothing;
+DELETE FROM nothing;
+SELECT g, sum(n), count(*) FROM nothing WHERE g = 'x' GROUP BY g;
+SELECT n, count(*) FROM nothing WHERE n = 7 GROUP BY n;
+SELECT sum(n), count(*) FROM nothing WHERE g = 'x';
+SELECT DISTINCT g FROM nothing WHERE g = 'x';
 -- Statements of functions have no workers.
 SET parallel_leader_participation = off;
 SELECT format('CREATE TABLE by_workers_%s AS SELECT string_agg(s::text, '' '' ORDER BY s::text) AS answer FROM (%s) s', n, query) FROM parts
@@ -623,6 +642,15 @@ SET ROLE aggregates_reader;
 SELECT count(*), count(owner) FROM r;
 SELECT count(*) FROM r WHERE a = 4;
 RESET ROLE;
+GRANT SELECT ON t TO aggregates_reader;
+REVOKE EXECUTE ON FUNCTION max(int) FROM PUBLIC;
+SELECT count(*) > 0, max(a) > 0 FROM t WHERE a > 5;
+SET ROLE aggregates_reader;
+SELECT count(*) > 0 FROM t WHERE a > 5;
+SELECT count(*) > 0, max(a) > 0 FROM t WHERE a > 5;
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION max(int) TO PUBLIC;
+REVOKE SELECT ON t FROM aggregates_reader;
 DROP TABLE r;
 REVOKE USAGE ON SCHEMA agg FROM aggregates_reader;
 DROP ROLE aggregates_reader;

@@ -8,7 +8,7 @@ use crate::values::column;
 use crate::values::tuple::Tuple;
 
 /// The value of a column that comes before all others in the order that an aggregate's sort operator says: of equal ones the
-/// last, which is what `min` and `max` give.
+/// last, as most of the server's `min` and `max` have it. Which one is nowhere said.
 pub(super) struct Extreme {
     item: Item,
     place: usize,

@@ -8,7 +8,7 @@ use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Matches, Rows};
 use pgrx::pg_sys::{
     self, Aggref, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, Datum, ExplainState, ExprContext,
-    MemoryContext, Relation, TargetEntry, TupleTableSlot,
+    MemoryContext, Node, NodeTag, Relation, TargetEntry, TupleTableSlot,
 };
 
 use super::extremes::Extreme;
@@ -65,6 +65,7 @@ impl Work for Aggregate {
         // SAFETY: a plan of `path`'s; the index is open, unless the plan is only explained.
         unsafe {
             let Some(task) = Task::of(list::integers(plan.custom_private)) else { executor::malformed::<Aggregate>() };
+            check_may_call(plan);
             let rel = below.child.index();
             let shape = if rel.is_null() { None } else { column::exact_shape(rel) };
             let mut by_value = [0; MOST_COLUMNS];
@@ -251,6 +252,19 @@ impl Aggregate {
         };
         self.groups.begin_page();
         self.stage = if is_there { Stage::InPage } else { Stage::Over };
+    }
+}
+
+/// Raises an error unless the user may call a plan's aggregates (`ExecInitAgg`).
+unsafe fn check_may_call(plan: &CustomScan) {
+    // SAFETY: a plan of `path`'s; a node is what its tag says. No frame here owns a destructor.
+    unsafe {
+        for entry in list::members::<TargetEntry>(plan.custom_scan_tlist) {
+            let expression = (*entry).expr.cast::<Node>();
+            if (*expression).type_ == NodeTag::T_Aggref {
+                ffi::check_may_call((*expression.cast::<Aggref>()).aggfnoid);
+            }
+        }
     }
 }
 

@@ -191,7 +191,9 @@ impl Grouping {
         // SAFETY: the planner's.
         unsafe {
             let strategy = match extra.flags as u32 & pg_sys::GROUPING_CAN_USE_HASH {
-                _ if self.clauses.is_null() => pg_sys::AggStrategy::AGG_PLAIN,
+                _ if !self.is_grouped => pg_sys::AggStrategy::AGG_PLAIN,
+                // By nothing that has more than one value: all rows are a group, if there are any.
+                _ if self.clauses.is_null() => pg_sys::AggStrategy::AGG_SORTED,
                 0 => return,
                 _ => pg_sys::AggStrategy::AGG_HASHED,
             };
@@ -531,10 +533,7 @@ impl Candidate {
             let output = match self.end(aggregate, column, ty).filter(|_| is_in_order) {
                 Some(end) if (end == Output::Least) == *(*self.info).reverse_sort.add(column) => Output::Last,
                 Some(_) => Output::First,
-                None => {
-                    ffi::sort_operator(aggregate.aggfnoid).filter(|_| aggregate.aggtype == ty)?;
-                    Output::Extreme
-                }
+                None => first_in_order(aggregate, ty).map(|_| Output::Extreme)?,
             };
             Some(Item::of_all(output, column))
         }
@@ -558,16 +557,29 @@ impl Candidate {
     unsafe fn end(&self, aggregate: &Aggref, column: usize, ty: Oid) -> Option<Output> {
         // SAFETY: the planner's, and a catalog lookup.
         unsafe {
-            if aggregate.aggtype != ty || column >= (*self.info).nkeycolumns as usize {
+            if column >= (*self.info).nkeycolumns as usize {
                 return None;
             }
-            let operator = ffi::sort_operator(aggregate.aggfnoid)?;
+            let operator = first_in_order(aggregate, ty)?;
             match ffi::get_op_opfamily_strategy(operator, *(*self.info).opfamily.add(column)) as u32 {
                 pg_sys::BTLessStrategyNumber => Some(Output::Least),
                 pg_sys::BTGreaterStrategyNumber => Some(Output::Greatest),
                 _ => None,
             }
         }
+    }
+}
+
+/// The operator in whose order an aggregate of values of a type gives the first one, if it does. A part of it does not if the
+/// server has more to do with the value than to find the first one of several.
+unsafe fn first_in_order(aggregate: &Aggref, ty: Oid) -> Option<Oid> {
+    // SAFETY: catalog lookups.
+    unsafe {
+        let is_whole = aggregate.aggsplit == pg_sys::AggSplit::AGGSPLIT_SIMPLE;
+        if aggregate.aggtype != ty || !is_whole && ffi::final_function(aggregate.aggfnoid).is_some() {
+            return None;
+        }
+        ffi::sort_operator(aggregate.aggfnoid).filter(|&operator| ffi::is_ordering_operator(operator))
     }
 }
 

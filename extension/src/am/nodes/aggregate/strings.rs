@@ -43,7 +43,7 @@ struct Row {
 }
 
 /// What the column behind those of the group has in it, NULL aside. Of values that are equal the one that comes last counts at
-/// both ends, as for the server's `min` and `max`: they need not look the same.
+/// both ends, as for most of the server's `min` and `max`: they need not look the same.
 struct Next {
     direction: Direction,
     /// The value that comes first and the one that comes last, with those of the columns before, if there are any.
