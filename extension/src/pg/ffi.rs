@@ -63,6 +63,15 @@ unsafe extern "C-unwind" {
         count: *mut u32,
     ) -> BlockNumber;
     pub fn ReleaseBuffer(buffer: Buffer);
+    pub fn heap_hot_search_buffer(
+        tid: *mut pg_sys::ItemPointerData,
+        table: Relation,
+        buffer: Buffer,
+        snapshot: pg_sys::Snapshot,
+        tuple: *mut pg_sys::HeapTupleData,
+        all_dead: *mut bool,
+        first_call: bool,
+    ) -> bool;
     pub fn UnlockReleaseBuffer(buffer: Buffer);
     #[cfg(not(feature = "pg19"))]
     pub fn LockBuffer(buffer: Buffer, mode: c_int);

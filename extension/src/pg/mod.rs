@@ -13,3 +13,4 @@ pub mod shared_memory;
 pub mod text;
 pub mod tid;
 pub mod visibility;
+pub mod visible_rows;

@@ -97,6 +97,16 @@ pub fn line_pointer(offset: u16) -> usize {
     core::mem::offset_of!(pg_sys::PageHeaderData, pd_linp) + within * size_of::<u32>()
 }
 
+/// How many line pointers a page has (`PageGetMaxOffsetNumber`).
+///
+/// # Safety
+/// A pinned page, which is locked.
+pub unsafe fn line_pointers(page: *const u8) -> usize {
+    // SAFETY: a page with the server's header.
+    let end = unsafe { (*page.cast::<pg_sys::PageHeaderData>()).pd_lower } as usize;
+    end.saturating_sub(line_pointer(1)) / size_of::<u32>()
+}
+
 /// Where in a page a row's tuple is, by its line pointer.
 ///
 /// # Safety

@@ -20,9 +20,14 @@ pub unsafe fn heap_place(tid: *const ItemPointerData) -> (u32, u16) {
 /// An entry's TID as the server has it, without rank and flags.
 #[inline]
 pub fn heap_tid(tid: Tid) -> ItemPointerData {
-    let block = tid.block();
+    place_tid(tid.block(), tid.offset())
+}
+
+/// The server's TID of a block and an offset.
+#[inline]
+pub fn place_tid(block: u32, offset: u16) -> ItemPointerData {
     ItemPointerData {
         ip_blkid: pg_sys::BlockIdData { bi_hi: (block >> 16) as u16, bi_lo: block as u16 },
-        ip_posid: tid.offset(),
+        ip_posid: offset,
     }
 }

@@ -132,7 +132,7 @@ unsafe extern "C-unwind" fn begin<W: Work>(node: *mut CustomScanState, estate: *
         let below: *mut PlanState = ffi::ExecInitNode(below, estate, flags);
         (*node).custom_ps = list::of([below]);
         let Some(child) = Child::of(below) else { malformed::<W>() };
-        let visibility = Visibility::new(child.table_slot());
+        let visibility = Visibility::new(child.table_slot(), (*estate).es_query_cxt);
         let work: *mut W = memory::allocate((*estate).es_query_cxt, 1, false);
         work.write(W::begin(&mut *node, &*plan, Below { child, visibility }));
         (*node.cast::<State<W>>()).work = work;

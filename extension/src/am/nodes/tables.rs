@@ -2,15 +2,15 @@
 
 use fpbtree_engine::keys::KeyShape;
 use pgrx::pg_sys::{
-    self, IndexClause, IndexOptInfo, IndexPath, Node, NodeTag, PlannerInfo, RelOptInfo, RestrictInfo, SortGroupClause,
-    Var,
+    self, IndexClause, IndexOptInfo, IndexPath, Node, NodeTag, Path, PlannerInfo, RelOptInfo, RestrictInfo,
+    SortGroupClause, Var,
 };
 
 use crate::am::handler;
 use crate::pg::{ffi, list};
 use crate::values::column;
 
-/// Whether what is grouped is a table, all of whose rows count, and is not known to have none that are wanted.
+/// Whether what is grouped is a table, all of whose rows count, and is not known to have none that are wanted, or one.
 ///
 /// # Safety
 /// The planner's.
@@ -35,6 +35,21 @@ pub(super) unsafe fn is_table(root: *mut PlannerInfo, input: *mut RelOptInfo) ->
             && (*entry).tablesample.is_null()
             && (*query).groupingSets.is_null()
             && (*query).rowMarks.is_null()
+            && !has_one_row(&*input)
+    }
+}
+
+/// Whether a unique index says that no more than one row is wanted, for which no more is to be gained than planning takes.
+unsafe fn has_one_row(input: &RelOptInfo) -> bool {
+    let is_of_index = |path: &Path| matches!(path.pathtype, NodeTag::T_IndexScan | NodeTag::T_IndexOnlyScan);
+    // SAFETY: the planner's; such paths are of indexes.
+    unsafe {
+        list::members::<Path>(input.pathlist).filter(|path| is_of_index(&**path)).any(|path| {
+            let scan = &*path.cast::<IndexPath>();
+            let index = &*scan.indexinfo;
+            let keys = u32::MAX >> (u32::BITS - index.nkeycolumns as u32);
+            index.unique && index.immediate && keys & !fixed_columns(scan) == 0
+        })
     }
 }
 

@@ -5,18 +5,19 @@
 //! bit before its entry can be in a leaf, so of an entry that is there the map is not behind; and VACUUM, which would
 //! set the bit of a block whose dead rows it has removed, cannot remove their entries from a leaf that is pinned.
 
-use fpbtree_engine::format::{Error, Lane, LaneKind, MAX_PAGE_ENTRIES};
+use fpbtree_engine::format::{Error, Lane, LaneKind, MAX_PAGE_ENTRIES, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Direction, Matches, Rows};
 use pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
-use pgrx::pg_sys::{self, IndexScanDesc, IndexScanDescData, TupleTableSlot};
+use pgrx::pg_sys::{self, IndexScanDesc, IndexScanDescData, MemoryContext, TupleTableSlot};
 
 use super::conditions::Searched;
 use super::lines::MOST_TOUCHED;
 use super::state::ScanState;
 use crate::pg::tid::heap_tid;
 use crate::pg::visibility::VisibilityMap;
+use crate::pg::visible_rows::VisibleRows;
 use crate::pg::{errors, ffi, relation};
 use crate::values::keys::{BytesColumns, with_keys};
 use crate::values::row::RowColumns;
@@ -43,6 +44,8 @@ const BLOCKS_A_ROW: usize = 256;
 /// How it is found out which rows the snapshot sees.
 pub struct Visibility {
     pub map: VisibilityMap,
+    /// What is known of blocks that are not all-visible.
+    rows: VisibleRows,
     /// For rows of the table.
     pub slot: *mut TupleTableSlot,
     /// Rows looked up so far.
@@ -54,9 +57,18 @@ pub struct Visibility {
 }
 
 impl Visibility {
-    /// Nothing is looked up yet. The slot is for rows of the table.
-    pub const fn new(slot: *mut TupleTableSlot) -> Visibility {
-        Visibility { map: VisibilityMap::new(), slot, fetched: 0, seen: 0, stretch: 1 }
+    /// Nothing is looked up yet. The slot is for rows of the table; what is needed of memory is the context's.
+    pub const fn new(slot: *mut TupleTableSlot, context: MemoryContext) -> Visibility {
+        let (map, rows) = (VisibilityMap::new(), VisibleRows::new(context));
+        Visibility { map, rows, slot, fetched: 0, seen: 0, stretch: 1 }
+    }
+
+    /// Whether the snapshot is known to see a row, of a block that is not all-visible.
+    #[inline]
+    fn knows(&mut self, tid: Tid) -> bool {
+        let is_known = self.rows.shows(tid.block(), tid.offset());
+        self.fetched += u64::from(is_known);
+        is_known
     }
 
     /// As many rows as are to be looked up now; more the next time.
@@ -316,7 +328,8 @@ impl<K: Searched> ScanState<K> {
             let (mut doubtful, mut count) = ([0; MAX_PAGE_ENTRIES], 0);
             for at in from..to {
                 doubtful[count] = at as u16;
-                count += usize::from(!self.is_in_map(scan, at, visibility));
+                let is_known = self.is_in_map(scan, at, visibility) || visibility.knows(self.matches.tid(at));
+                count += usize::from(!is_known);
             }
             let mut gone = 0;
             for from in (0..count).step_by(MOST_TOUCHED) {
@@ -389,8 +402,12 @@ impl<K: Searched> ScanState<K> {
     unsafe fn is_row_visible(&mut self, scan: &mut IndexScanDescData, at: usize, visibility: &mut Visibility) -> bool {
         // SAFETY: as for the caller.
         unsafe {
+            let tid = self.matches.tid(at);
+            if visibility.knows(tid) {
+                return true;
+            }
             self.at = at;
-            scan.xs_heaptid = heap_tid(self.matches.tid(at));
+            scan.xs_heaptid = heap_tid(tid);
             scan.xs_heap_continue = false;
             visibility.fetched += 1;
             let is_visible = ffi::index_fetch_heap(scan, visibility.slot);
@@ -401,6 +418,9 @@ impl<K: Searched> ScanState<K> {
             }
             if core::mem::take(&mut scan.kill_prior_tuple) {
                 self.note_killed();
+            }
+            if is_visible {
+                visibility.rows.note(scan, tid.block(), self.heap_blocks);
             }
             is_visible
         }
