@@ -9,6 +9,8 @@ use Test::More;
 use FpbtreeTest;
 
 my $preload = "shared_preload_libraries = 'fpbtree'";
+# As the library was built.
+my $manager = $ENV{FPBTREE_RMGR_ID} // 128;
 my $node = PostgreSQL::Test::Cluster->new('own_log');
 $node->init(allows_streaming => 1);
 $node->append_conf('postgresql.conf', "shared_buffers = 16MB\nautovacuum = off\nrestart_after_crash = off\n");
@@ -113,7 +115,7 @@ $node->safe_psql('postgres', 'INSERT INTO t SELECT i, i, i FROM generate_series(
 kill_all($node);
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 is($node->start(fail_ok => 1), 0, 'recovery without the library fails');
-like(slurp_file($node->logfile), qr/FATAL:  resource manager with ID 128 not registered/, 'and says why');
+like(slurp_file($node->logfile), qr/FATAL:  resource manager with ID $manager not registered/, 'and says why');
 $node->append_conf('postgresql.conf', $preload);
 $node->start;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id = 77'), '2', 'with the library it comes back');
