@@ -613,7 +613,7 @@ BEGIN
             (2, c.relispartition AND m.level = 0, 'dependent_objects_still_exist',
                 format('index %s is a partition of another one', m.member::regclass),
                 format('Move %s, which takes its partitions along.', pg_partition_root(m.member))),
-            (2, i.indrelid = ANY (sharded), 'feature_not_supported',
+            (0, i.indrelid = ANY (sharded), 'feature_not_supported',
                 format('table %s is Citus''s: its shards have indexes of their own', m.relation),
                 format('Create another index CONCURRENTLY USING %1$I, and drop this one CONCURRENTLY; drop a constraint, and add it '
                     'again WITH (method = %1$s).', method)),

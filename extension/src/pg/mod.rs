@@ -1,5 +1,6 @@
 //! The server: what it declares, its errors, memory and settings.
 
+pub mod aggregates;
 pub mod errors;
 pub mod ffi;
 pub mod list;

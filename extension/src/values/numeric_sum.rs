@@ -71,10 +71,10 @@ impl NumericSum {
 
     /// What the sum is if a value is no number: what the server calls it.
     pub fn special(&self) -> Option<&'static str> {
-        match (self.has_nan, self.has_infinity) {
-            (true, _) | (_, [true, true]) => Some("NaN"),
-            (_, [true, false]) => Some("Infinity"),
-            (_, [false, true]) => Some("-Infinity"),
+        match self.specials() {
+            [true, ..] | [_, true, true] => Some("NaN"),
+            [_, true, false] => Some("Infinity"),
+            [_, false, true] => Some("-Infinity"),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use pgrx::pg_sys::{Aggref, Datum, MemoryContext, Relation, SortSupportData};
 
 use super::Item;
-use crate::pg::ffi;
+use crate::pg::{aggregates, ffi};
 use crate::values::column;
 use crate::values::tuple::Tuple;
 
@@ -36,7 +36,7 @@ impl Extreme {
         unsafe {
             let support: *mut SortSupportData = ffi::palloc0(size_of::<SortSupportData>()).cast();
             ((*support).ssup_cxt, (*support).ssup_collation) = (context, aggregate.inputcollid);
-            if let Some(operator) = ffi::sort_operator(aggregate.aggfnoid) {
+            if let Some(operator) = aggregates::sort_operator(aggregate.aggfnoid) {
                 ffi::PrepareSortSupportFromOrderingOp(operator, support);
             }
             let (length, by_value) = column::stored_length(rel, item.column);
@@ -82,8 +82,9 @@ impl Extreme {
         unsafe {
             if let Some(first) = self.value() {
                 let support = &mut *self.support;
-                let order = support.comparator?(value, first, support);
-                if if support.ssup_reverse { order < 0 } else { order > 0 } {
+                let order = support.comparator?(value, first, support).cmp(&0);
+                let order = if support.ssup_reverse { order.reverse() } else { order };
+                if order.is_gt() {
                     return Some(());
                 }
             }

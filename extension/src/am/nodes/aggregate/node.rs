@@ -19,7 +19,7 @@ use super::{MOST_COLUMNS, Output, Task, results};
 use crate::am::nodes::executor::{self, Below, Work};
 use crate::am::scan::{self, pages};
 use crate::pg::per_backend::PerBackend;
-use crate::pg::{errors, ffi, list, memory};
+use crate::pg::{aggregates, errors, ffi, list, memory};
 use crate::values::column::{self, ImageBuffer};
 use crate::values::keys::BytesColumns;
 
@@ -262,7 +262,7 @@ unsafe fn check_may_call(plan: &CustomScan) {
         for entry in list::members::<TargetEntry>(plan.custom_scan_tlist) {
             let expression = (*entry).expr.cast::<Node>();
             if (*expression).type_ == NodeTag::T_Aggref {
-                ffi::check_may_call((*expression.cast::<Aggref>()).aggfnoid);
+                aggregates::check_may_call((*expression.cast::<Aggref>()).aggfnoid);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::am::cost;
 use crate::am::nodes::executor::{self, Work};
 use crate::am::nodes::{OPERATORS_A_ROW, child, new_path, new_plan, tables};
 use crate::pg::per_backend::PerBackend;
-use crate::pg::{ffi, list};
+use crate::pg::{aggregates, ffi, list};
 
 static METHODS: PerBackend<CustomPathMethods> = PerBackend::new(CustomPathMethods {
     CustomName: Aggregate::NAME.as_ptr(),
@@ -576,10 +576,10 @@ unsafe fn first_in_order(aggregate: &Aggref, ty: Oid) -> Option<Oid> {
     // SAFETY: catalog lookups.
     unsafe {
         let is_whole = aggregate.aggsplit == pg_sys::AggSplit::AGGSPLIT_SIMPLE;
-        if aggregate.aggtype != ty || !is_whole && ffi::final_function(aggregate.aggfnoid).is_some() {
+        if aggregate.aggtype != ty || !is_whole && aggregates::final_function(aggregate.aggfnoid).is_some() {
             return None;
         }
-        ffi::sort_operator(aggregate.aggfnoid).filter(|&operator| ffi::is_ordering_operator(operator))
+        aggregates::sort_operator(aggregate.aggfnoid).filter(|&operator| aggregates::is_ordering_operator(operator))
     }
 }
 
