@@ -1,13 +1,17 @@
 //! A table's visibility map, for scans that ask it about the row of every match.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use fpbtree_engine::format::Tid;
 use pgrx::pg_sys::{self, Buffer, Relation};
 
 use crate::pg::relation::{self, INVALID_BUFFER};
 
 /// Pages of the map that are kept pinned, as rows in the order of an index are all over the table.
 const MOST_PAGES: usize = 32;
+/// Rows that are looked at together.
+const STRETCH: usize = 8;
 /// Bytes of a page's header.
 const HEADER: usize = 24;
 /// Blocks that a word of the map, and a page of it, tell about.
@@ -51,6 +55,45 @@ unsafe fn read(heap: Relation, number: u32, (kept, buffer): &mut (u32, Buffer)) 
     unsafe { relation::is_all_visible(heap, number * BLOCKS_A_PAGE, buffer) };
 }
 
+/// A page that says of no block that it is all-visible, where the map has none.
+static NONE_VISIBLE: MapPage = [const { AtomicU64::new(0) }; BLOCKS_A_PAGE as usize / BLOCKS_A_WORD];
+
+/// The pages of a map that tell about some blocks, which are near enough that all are pinned.
+pub struct MapPart<'m> {
+    pages: [&'m MapPage; MOST_PAGES],
+    /// The only page, if there is but one, and the first block that it tells about.
+    only: Option<(&'m MapPage, u32)>,
+}
+
+impl MapPart<'_> {
+    /// Hands over the places of those rows, of these blocks, that the map does not say to be visible to everyone.
+    #[inline]
+    pub fn for_each_doubtful(&self, rows: &[Tid], see: impl FnMut(usize)) {
+        match self.only {
+            Some((page, first)) => for_each(rows, |block| is_set(page, (block - first) as usize), see),
+            None => {
+                let page = |block| self.pages[(block / BLOCKS_A_PAGE) as usize % MOST_PAGES];
+                for_each(rows, |block| is_set(page(block), (block % BLOCKS_A_PAGE) as usize), see);
+            }
+        }
+    }
+}
+
+/// Hands over the places of those rows whose block is not all-visible. Most are, so that some are looked at with one branch.
+#[inline(always)]
+fn for_each(rows: &[Tid], is_all_visible: impl Fn(u32) -> bool, mut see: impl FnMut(usize)) {
+    let (stretches, _) = rows.as_chunks::<STRETCH>();
+    let mut one_by_one = |rows: Range<usize>, all: &[Tid]| {
+        rows.filter(|&at| !is_all_visible(all[at].block())).for_each(&mut see);
+    };
+    for (number, stretch) in stretches.iter().enumerate() {
+        if !stretch.iter().fold(true, |all, tid| all & is_all_visible(tid.block())) {
+            one_by_one(number * STRETCH..(number + 1) * STRETCH, rows);
+        }
+    }
+    one_by_one(stretches.len() * STRETCH..rows.len(), rows);
+}
+
 /// Pages of a table's visibility map, pinned.
 pub struct VisibilityMap {
     /// The page that is kept in each place, and its pin.
@@ -88,6 +131,28 @@ impl VisibilityMap {
             // SAFETY: the caller's.
             unsafe { self.page(heap, number) }.is_some_and(|page| are_set(page, first as usize, last as usize))
         })
+    }
+
+    /// What tells about the blocks from one to another, both included, if so many pages of the map are kept.
+    ///
+    /// # Safety
+    /// As for [`is_all_visible`](Self::is_all_visible).
+    pub unsafe fn part(&mut self, heap: Relation, first: u32, last: u32) -> Option<MapPart<'_>> {
+        let mut pages = [&NONE_VISIBLE; MOST_PAGES];
+        let (first, last) = (first / BLOCKS_A_PAGE, last / BLOCKS_A_PAGE);
+        if last - first >= MOST_PAGES as u32 {
+            return None;
+        }
+        for number in first..=last {
+            // SAFETY: the caller's.
+            let page = unsafe { self.page(heap, number) }.map(core::ptr::from_ref);
+            // SAFETY: it has a place of its own, so that it stays pinned while the map is borrowed.
+            if let Some(page) = page.map(|page| unsafe { &*page }) {
+                pages[number as usize % MOST_PAGES] = page;
+            }
+        }
+        let only = (first == last).then_some((pages[first as usize % MOST_PAGES], first * BLOCKS_A_PAGE));
+        Some(MapPart { pages, only })
     }
 
     /// A page of the map, by its number, if there is one.

@@ -2,6 +2,7 @@
 
 use core::cell::UnsafeCell;
 use core::cmp::Ordering;
+use core::ops;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fpbtree_engine::keys::bytes::{KeyBuffer, MOST_KEY, OwnedKey};
@@ -200,10 +201,15 @@ impl Searched for Bytes {
         Some(place)
     }
 
-    fn visit<V: Visitor>(conditions: &BytesConditions, matches: &Matches<Bytes>, visitor: V) -> V::Out {
+    fn visit<V: Visitor>(
+        conditions: &BytesConditions,
+        matches: &Matches<Bytes>,
+        rows: ops::Range<usize>,
+        visitor: V,
+    ) -> V::Out {
         match conditions.wants_keys() {
-            true => visitor.strings(conditions.columns, matches),
-            false => visitor.count(matches.len()),
+            true => visitor.strings(conditions.columns, matches, rows),
+            false => visitor.count(rows.len()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What scans of each kind of keys have to themselves.
 
+use core::ops::Range;
+
 use fpbtree_engine::format::Tid;
 use fpbtree_engine::scan::{Direction, Matches, Wanted};
 use pgrx::pg_sys::{self, Relation, ScanKeyData, TupleTableSlot};
@@ -121,8 +123,13 @@ pub(super) trait Searched: Keyed {
         end: Direction,
     ) -> Option<Self::OwnedKey>;
 
-    /// Shows a page's matches.
-    fn visit<V: Visitor>(conditions: &Self::Conditions, matches: &Matches<Self>, visitor: V) -> V::Out;
+    /// Shows some of a page's matches.
+    fn visit<V: Visitor>(
+        conditions: &Self::Conditions,
+        matches: &Matches<Self>,
+        rows: Range<usize>,
+        visitor: V,
+    ) -> V::Out;
 
     /// Gives back what was allocated.
     ///

@@ -1,6 +1,7 @@
 //! Scans of exact lanes: conditions become intervals of fields, and tuples are formed from lanes.
 
 use core::cell::UnsafeCell;
+use core::ops;
 
 use fpbtree_engine::format::{Key, Lane, Tid};
 use fpbtree_engine::keys::KeyShape;
@@ -198,10 +199,15 @@ macro_rules! searched {
                 })
             }
 
-            fn visit<V: Visitor>(conditions: &ExactConditions, matches: &Matches<$lane>, visitor: V) -> V::Out {
+            fn visit<V: Visitor>(
+                conditions: &ExactConditions,
+                matches: &Matches<$lane>,
+                rows: ops::Range<usize>,
+                visitor: V,
+            ) -> V::Out {
                 match conditions.wants_keys {
-                    true => visitor.rows(conditions.shape, matches.rows()),
-                    false => visitor.count(matches.len()),
+                    true => visitor.rows(conditions.shape, matches.rows().part(rows)),
+                    false => visitor.count(rows.len()),
                 }
             }
 

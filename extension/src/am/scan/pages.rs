@@ -5,7 +5,9 @@
 //! bit before its entry can be in a leaf, so of an entry that is there the map is not behind; and VACUUM, which would
 //! set the bit of a block whose dead rows it has removed, cannot remove their entries from a leaf that is pinned.
 
-use fpbtree_engine::format::{Error, Lane, LaneKind, MAX_PAGE_ENTRIES, Tid};
+use core::ops::Range;
+
+use fpbtree_engine::format::{Block, Error, Lane, LaneKind, MAX_PAGE_ENTRIES, Tid};
 use fpbtree_engine::keys::KeyShape;
 use fpbtree_engine::page::Bytes;
 use fpbtree_engine::scan::{Direction, Matches, Rows};
@@ -30,8 +32,8 @@ pub trait Visitor {
     /// Rows of exact lanes.
     fn rows<L: Lane>(self, shape: &KeyShape, rows: Rows<'_, L>) -> Self::Out;
 
-    /// Rows of byte strings.
-    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>) -> Self::Out;
+    /// Rows of byte strings, which are some of these matches.
+    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>, rows: Range<usize>) -> Self::Out;
 
     /// So many rows, of whose keys nothing is known.
     fn count(self, rows: usize) -> Self::Out;
@@ -40,6 +42,8 @@ pub trait Visitor {
 /// Blocks that the visibility map is asked about at once for each row of a leaf, at most. Looking at so many takes no longer
 /// than asking about the row; in a large table the rows of a leaf may be anywhere.
 const BLOCKS_A_ROW: usize = 256;
+/// Rows of a group that are looked up sooner than the tree is descended to where the group ends.
+const WORTH_A_DESCENT: usize = 64;
 
 /// How it is found out which rows the snapshot sees.
 pub struct Visibility {
@@ -50,7 +54,7 @@ pub struct Visibility {
     pub slot: *mut TupleTableSlot,
     /// Rows looked up so far.
     pub fetched: u64,
-    /// Rows found so far that the snapshot sees, where rows are taken one after another.
+    /// Rows found so far that the snapshot sees, where rows are not looked up by the page.
     pub seen: u64,
     /// How many rows of a page are looked up next: few at first, as the scan may be about to stop.
     stretch: usize,
@@ -79,14 +83,13 @@ impl Visibility {
 }
 
 impl<K: Searched> ScanState<K> {
-    /// Reads the next page of matches, or the first one of the scan if it begins in a direction, and keeps those whose rows
-    /// the snapshot sees. Says whether there was a page; maybe no match of it is kept. Nothing is locked then; the page is pinned.
-    unsafe fn read_visible(
+    /// Reads the next page of matches, or the first one of the scan if it begins in a direction; `false` if there is none.
+    /// Nothing is locked then; the page is pinned.
+    unsafe fn read_matches(
         &mut self,
         scan: &mut IndexScanDescData,
         begins: Option<Direction>,
         wants_keys: bool,
-        visibility: &mut Visibility,
     ) -> bool {
         // SAFETY: the scan is ours and was prepared by `amrescan`; nothing is locked. No frame here owns a destructor.
         unsafe {
@@ -99,7 +102,7 @@ impl<K: Searched> ScanState<K> {
                 return false;
             }
             relation::count_index_tuples(scan.indexRelation, self.matches.len());
-            self.leave_out_invisible(scan, visibility);
+            self.seen = 0;
             true
         }
     }
@@ -162,22 +165,46 @@ impl<K: Searched> ScanState<K> {
     /// none.
     unsafe fn see(&mut self, scan: &mut IndexScanDescData, at: usize, visibility: &mut Visibility) -> bool {
         while at >= self.seen {
-            let before = self.seen;
-            if before == self.matches.len() {
+            // SAFETY: the caller's.
+            if !unsafe { self.see_more(scan, visibility) } {
                 return false;
             }
-            // SAFETY: the scan's relations are open, and the leaf is pinned.
-            unsafe {
-                self.seen = if before == 0 && self.are_all_visible(scan, visibility) {
-                    self.matches.len()
-                } else {
-                    let to = self.matches.len().min(before + visibility.next_stretch());
-                    to - self.leave_out_between(scan, before, to, visibility)
-                };
-            }
-            visibility.seen += (self.seen - before) as u64;
         }
         true
+    }
+
+    /// Looks up more rows of the page's matches, and leaves out those that the snapshot does not see; `false` if all were
+    /// looked up before.
+    unsafe fn see_more(&mut self, scan: &mut IndexScanDescData, visibility: &mut Visibility) -> bool {
+        let before = self.seen;
+        if before == self.matches.len() {
+            return false;
+        }
+        let blocks = self.matches.blocks();
+        // SAFETY: the scan's relations are open, and the leaf is pinned.
+        unsafe {
+            self.seen = if before == 0 && self.are_all_visible(scan, blocks, visibility) {
+                self.matches.len()
+            } else {
+                let to = self.matches.len().min(before + visibility.next_stretch());
+                to - self.leave_out_unseen(scan, before..to, blocks, visibility)
+            };
+        }
+        visibility.seen += (self.seen - before) as u64;
+        true
+    }
+
+    /// Looks up all rows of the page's matches, and leaves out those that the snapshot does not see.
+    unsafe fn see_all(&mut self, scan: &mut IndexScanDescData, visibility: &mut Visibility) {
+        let (rows, blocks) = (0..self.matches.len(), self.matches.blocks());
+        // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
+        unsafe {
+            if !rows.is_empty() && !self.are_all_visible(scan, blocks, visibility) {
+                self.leave_out_unseen(scan, rows, blocks, visibility);
+            }
+        }
+        self.seen = self.matches.len();
+        visibility.seen += self.seen as u64;
     }
 
     /// Begins the scan and skips rows that the snapshot sees. Says how many were missing; if none was, the scan stands at
@@ -210,7 +237,7 @@ impl<K: Searched> ScanState<K> {
         let (mut passed, last) = (0, self.matches.len() - 1);
         // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
         unsafe {
-            let all = self.are_all_visible(scan, visibility);
+            let all = self.are_all_visible(scan, self.matches.blocks(), visibility);
             if all && rows > last as u64 {
                 self.at = last;
                 return last as u64 + 1;
@@ -226,18 +253,23 @@ impl<K: Searched> ScanState<K> {
         passed
     }
 
-    /// Goes on behind the group by so many columns of the page's last row, if there is one; else `false`, and nothing
-    /// changes. Before that, shows the group's rows to `see` from the last one back, page by page, those that the snapshot
-    /// sees, as long as that says to go on.
+    /// Goes on behind the group by so many columns of the last row of the page that is known to be seen, if there is one and
+    /// that is less work than to look up the rest of the group; else `false`, and nothing changes. Before that, shows the
+    /// group's rows to `see` from the last one back, those that the snapshot sees, some at a time, as long as that says to go on.
     unsafe fn leave_group(
         &mut self,
         scan: &mut IndexScanDescData,
         columns: usize,
         visibility: &mut Visibility,
-        see: &mut impl FnMut(&K::Conditions, &Matches<K>) -> bool,
+        see: &mut impl FnMut(&K::Conditions, &Matches<K>, Range<usize>) -> bool,
         wants_last: bool,
     ) -> bool {
-        let Some(last) = self.matches.len().checked_sub(1) else { return false };
+        let Some(last) = self.seen.checked_sub(1) else { return false };
+        let end = K::group_end(&self.conditions, &self.matches, last, columns, Direction::Forward);
+        let matches = self.matches.len();
+        if end < matches.min(self.seen + WORTH_A_DESCENT) {
+            return false;
+        }
         let behind = self.beyond_group(last, columns, Direction::Forward);
         // SAFETY: the scan is ours, and stands at a page; nothing is locked.
         unsafe {
@@ -248,11 +280,19 @@ impl<K: Searched> ScanState<K> {
                 self.cursor.skip_to(&behind);
                 let mut goes_on = true;
                 while goes_on && self.read_page(scan) {
-                    self.leave_out_invisible(scan, visibility);
-                    goes_on = see(&self.conditions, &self.matches);
+                    (self.seen, visibility.stretch) = (0, 1);
+                    let mut shown = 0;
+                    while goes_on && self.see_more(scan, visibility) {
+                        goes_on = see(&self.conditions, &self.matches, shown..self.seen);
+                        shown = self.seen;
+                    }
                 }
                 self.leave_page();
                 self.cursor = forward;
+            }
+            // What is behind the group in this page has to come again, though the scan may be over with the page.
+            if end < matches {
+                self.cursor.restart(Direction::Forward);
             }
             self.cursor.skip_to(&behind);
         }
@@ -305,32 +345,20 @@ impl<K: Searched> ScanState<K> {
         self.cursor.skip_to(&beyond);
     }
 
-    /// Leaves out matches whose rows the snapshot does not see.
-    unsafe fn leave_out_invisible(&mut self, scan: &mut IndexScanDescData, visibility: &mut Visibility) {
-        // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
-        unsafe {
-            if !self.matches.is_empty() && !self.are_all_visible(scan, visibility) {
-                self.leave_out_between(scan, 0, self.matches.len(), visibility);
-            }
-        }
-    }
-
-    /// Leaves out those between two places, and says how many they are.
-    unsafe fn leave_out_between(
+    /// Leaves out those of some matches whose rows the snapshot does not see, and says how many they are. The blocks are the
+    /// lowest and the highest one of all matches.
+    unsafe fn leave_out_unseen(
         &mut self,
         scan: &mut IndexScanDescData,
-        from: usize,
-        to: usize,
+        rows: Range<usize>,
+        blocks: (Block, Block),
         visibility: &mut Visibility,
     ) -> usize {
         // SAFETY: as for the caller.
         unsafe {
-            let (mut doubtful, mut count) = ([0; MAX_PAGE_ENTRIES], 0);
-            for at in from..to {
-                doubtful[count] = at as u16;
-                let is_known = self.is_in_map(scan, at, visibility) || visibility.knows(self.matches.tid(at));
-                count += usize::from(!is_known);
-            }
+            let mut doubtful = [0; MAX_PAGE_ENTRIES];
+            let mut count = self.find_doubtful(scan, rows, blocks, visibility, &mut doubtful);
+            count = retain(&mut doubtful[..count], |at| !visibility.knows(self.matches.tid(at)));
             let mut gone = 0;
             for from in (0..count).step_by(MOST_TOUCHED) {
                 let to = count.min(from + MOST_TOUCHED);
@@ -344,6 +372,32 @@ impl<K: Searched> ScanState<K> {
             self.matches.leave_out(&doubtful[..gone]);
             gone
         }
+    }
+
+    /// Finds those of some matches whose rows the map does not say that the snapshot sees, and says how many they are.
+    unsafe fn find_doubtful(
+        &mut self,
+        scan: &IndexScanDescData,
+        rows: Range<usize>,
+        (first, last): (Block, Block),
+        visibility: &mut Visibility,
+        doubtful: &mut [u16; MAX_PAGE_ENTRIES],
+    ) -> usize {
+        let mut count = 0;
+        let mut add = |at: usize| {
+            doubtful[count] = at as u16;
+            count += 1;
+        };
+        // SAFETY: the scan's relations are open, and the leaf is pinned.
+        unsafe {
+            match visibility.map.part(scan.heapRelation, first, last).filter(|_| !is_serializable()) {
+                Some(map) => {
+                    map.for_each_doubtful(&self.matches.tids()[rows.clone()], |place| add(rows.start + place));
+                }
+                None => rows.filter(|&at| !self.is_in_map(scan, at, visibility)).for_each(add),
+            }
+        }
+        count
     }
 
     /// Puts the row that the scan is at into a slot. Raises an error if its entry is damaged.
@@ -363,10 +417,14 @@ impl<K: Searched> ScanState<K> {
         self.store.fail(Error::Corrupt { block: self.block, what: "entry's key is damaged" })
     }
 
-    /// Whether the snapshot sees the rows of all matches, as far as the map says at once. Raises an error if the table
-    /// does not have all their blocks.
-    unsafe fn are_all_visible(&mut self, scan: &IndexScanDescData, visibility: &mut Visibility) -> bool {
-        let (first, last) = self.matches.blocks();
+    /// Whether the snapshot sees the rows of all matches, as far as the map says at once, by their lowest block and their
+    /// highest. Raises an error if the table does not have all their blocks.
+    unsafe fn are_all_visible(
+        &mut self,
+        scan: &IndexScanDescData,
+        (first, last): (Block, Block),
+        visibility: &mut Visibility,
+    ) -> bool {
         // SAFETY: the scan's relations are open.
         unsafe {
             if last >= self.heap_blocks {
@@ -427,6 +485,16 @@ impl<K: Searched> ScanState<K> {
     }
 }
 
+/// Keeps those places that satisfy a condition, in front, and says how many they are.
+fn retain(places: &mut [u16], mut is_kept: impl FnMut(usize) -> bool) -> usize {
+    let mut kept = 0;
+    for next in 0..places.len() {
+        places[kept] = places[next];
+        kept += usize::from(is_kept(places[kept] as usize));
+    }
+    kept
+}
+
 /// Whether what is read has to be locked against what others write.
 fn is_serializable() -> bool {
     // SAFETY: the server's variable.
@@ -442,8 +510,8 @@ pub unsafe fn rechecks(scan: IndexScanDesc) -> bool {
     unsafe { super::with_state!(scan, state => K::rechecks(&state.conditions)) }
 }
 
-/// Reads the next page of rows, or the first one if the scan begins in a direction; `false` at the end of the scan. Unless it is
-/// said then that keys are wanted, they can only be counted.
+/// Reads the next page of rows, or the first one if the scan begins in a direction; `false` at the end of the scan. None of its
+/// rows is known to be seen then. Unless it is said as the scan begins that keys are wanted, rows can only be counted.
 ///
 /// # Safety
 /// A scan of ours that `amrescan` prepared, for tuples; nothing is locked. May raise.
@@ -453,8 +521,28 @@ pub unsafe fn read(
     wants_keys: bool,
     visibility: &mut Visibility,
 ) -> bool {
+    visibility.stretch = 1;
     // SAFETY: the scan is ours.
-    unsafe { super::with_state!(scan, state => state.read_visible(&mut *scan, begins, wants_keys, visibility)) }
+    unsafe { super::with_state!(scan, state => state.read_matches(&mut *scan, begins, wants_keys)) }
+}
+
+/// Looks up all rows of the page that was just read, and leaves out those that the snapshot does not see.
+///
+/// # Safety
+/// A scan of ours, of which a page was read last; nothing is locked. May raise.
+pub unsafe fn see_all(scan: IndexScanDesc, visibility: &mut Visibility) {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.see_all(&mut *scan, visibility)) }
+}
+
+/// Looks up more rows of the page that was read last, few at first, and leaves out those that the snapshot does not see; `false`
+/// if all were looked up before.
+///
+/// # Safety
+/// As for [`see_all`].
+pub unsafe fn see_more(scan: IndexScanDesc, visibility: &mut Visibility) -> bool {
+    // SAFETY: the scan is ours.
+    unsafe { super::with_state!(scan, state => state.see_more(&mut *scan, visibility)) }
 }
 
 /// Steps to the next row in a direction, and puts it into a slot; `false` at the end of the scan, or at its beginning if the
@@ -496,8 +584,9 @@ pub unsafe fn step_in_page(
     unsafe { super::with_state!(scan, state => state.step_in_page(direction, row, slot)) }
 }
 
-/// Goes on behind the group by so many columns of the page's last row, if there is one; else `false`, and nothing changes. If
-/// `last` is there, it is shown the group's rows from the last one back, page by page, as long as it says `true`.
+/// Goes on behind the group by so many columns of the last row of the page that is known to be seen, if there is one, and if that
+/// is less work than to look up the rest of the group; else `false`, and nothing changes. If `last` is there, it is shown the
+/// group's rows from the last one back, some at a time, as long as it says `true`.
 ///
 /// # Safety
 /// A scan of ours that is at a page, whose keys were read, and not parallel; nothing is locked. May raise.
@@ -514,8 +603,8 @@ where
     // SAFETY: the scan is ours.
     unsafe {
         super::with_state!(scan, state => {
-            let mut see = |conditions: &_, matches: &_| {
-                last.as_deref_mut().is_some_and(|last| K::visit(conditions, matches, last))
+            let mut see = |conditions: &_, matches: &_, rows| {
+                last.as_deref_mut().is_some_and(|last| K::visit(conditions, matches, rows, last))
             };
             state.leave_group(&mut *scan, columns, visibility, &mut see, wants_last)
         })
@@ -604,15 +693,6 @@ pub unsafe fn restore(scan: IndexScanDesc) {
     unsafe { super::with_state!(scan, state => state.restore()) }
 }
 
-/// Which of the rows of the page that was read last the server was given last.
-///
-/// # Safety
-/// A scan of ours that stands at a row.
-pub unsafe fn place(scan: IndexScanDesc) -> usize {
-    // SAFETY: the scan is ours.
-    unsafe { super::with_state!(scan, state => state.at) }
-}
-
 /// Raises an error about the page that was read last: it is damaged.
 ///
 /// # Safety
@@ -622,11 +702,25 @@ pub unsafe fn fail(scan: IndexScanDesc, what: &'static str) -> ! {
     unsafe { super::with_state!(scan, state => state.store.fail(Error::Corrupt { block: state.block, what })) }
 }
 
-/// Shows the rows of the page that was read last.
+/// Shows the rows of the page that was read last that are known to be seen.
 ///
 /// # Safety
 /// A scan of ours, of which a page was read last.
 pub unsafe fn visit<V: Visitor>(scan: IndexScanDesc, visitor: V) -> V::Out {
     // SAFETY: the scan is ours.
-    unsafe { super::with_state!(scan, state => K::visit(&state.conditions, &state.matches, visitor)) }
+    unsafe { super::with_state!(scan, state => K::visit(&state.conditions, &state.matches, 0..state.seen, visitor)) }
+}
+
+/// Shows the row that the server was given last.
+///
+/// # Safety
+/// A scan of ours that stands at a row.
+pub unsafe fn visit_row<V: Visitor>(scan: IndexScanDesc, visitor: V) -> V::Out {
+    // SAFETY: the scan is ours.
+    unsafe {
+        super::with_state!(scan, state => {
+            let row = state.at..state.at + 1;
+            K::visit(&state.conditions, &state.matches, row, visitor)
+        })
+    }
 }

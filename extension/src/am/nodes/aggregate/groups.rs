@@ -24,6 +24,8 @@ struct Column {
     filter: Option<usize>,
     asked: Asked,
     summary: Summary,
+    /// Whether the group's last rows have said what its last value is.
+    is_last_known: bool,
     /// How many values there are in byte strings, and their sum if that was asked for.
     values: u64,
     sum: Option<Sum>,
@@ -56,9 +58,8 @@ pub(super) struct Groups {
     filters: Filters,
     /// Unless keys are lanes.
     strings: Option<&'static mut Strings>,
-    /// Where in the page the next row is, and where rows end if not all of the page are meant.
+    /// Where in the page the next row is.
     at: usize,
-    end: Option<usize>,
     /// What the group's rows have in common, once there is one, and what those of the one before had. Of byte strings it is
     /// the number of the group.
     group: Option<(u128, bool)>,
@@ -99,7 +100,6 @@ impl Groups {
             filters,
             strings: None,
             at: 0,
-            end: None,
             group: None,
             before: None,
             images: [None; MOST_COLUMNS],
@@ -170,7 +170,7 @@ impl Groups {
         self.strings.iter_mut().for_each(|strings| strings.begin_group());
         self.extremes.iter_mut().for_each(Extreme::clear);
         for column in &mut self.columns[..self.count] {
-            (column.summary, column.values) = (Summary::default(), 0);
+            (column.summary, column.values, column.is_last_known) = (Summary::default(), 0, false);
             // SAFETY: the caller's.
             column.sum.iter_mut().for_each(|sum| unsafe { sum.clear() });
         }
@@ -189,14 +189,9 @@ impl Groups {
         self.count > 0 || !self.extremes.is_empty() || self.filters.count() > 0
     }
 
-    /// Begins with the next page.
+    /// Begins with the next page, or with a row that comes by itself.
     pub fn begin_page(&mut self) {
-        (self.at, self.end) = (0, None);
-    }
-
-    /// Begins with a row of a page, which is the only one that is meant.
-    pub fn begin_row(&mut self, at: usize) {
-        (self.at, self.end) = (at, Some(at + 1));
+        self.at = 0;
     }
 
     /// Makes room for the values of byte strings.
@@ -393,8 +388,8 @@ impl Visitor for &mut Groups {
         if end < rows.len() { Progress::GroupEnds } else { Progress::PageEnds }
     }
 
-    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>) -> Progress {
-        let (from, end) = (self.at, self.end.unwrap_or(matches.len()));
+    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>, rows: Range<usize>) -> Progress {
+        let (from, end) = (self.at.max(rows.start), rows.end);
         if from >= end {
             return Progress::PageEnds;
         }
@@ -428,7 +423,7 @@ impl Visitor for &mut Groups {
     }
 }
 
-/// Adds to a group its last rows, of pages read backward, until all columns that are asked about have a value there.
+/// Adds to a group its last rows, from the last one back, until all columns that are asked about have a value there.
 pub(super) struct LastRows<'g>(pub &'g mut Groups);
 
 impl Visitor for &mut LastRows<'_> {
@@ -442,14 +437,15 @@ impl Visitor for &mut LastRows<'_> {
         for column in &mut groups.columns[..groups.count] {
             let before = column.summary.count();
             column.summary.add(rows.part(0..end), shape, column.number, column.asked, true);
-            all &= column.summary.count() > before;
+            column.is_last_known |= column.summary.count() > before;
+            all &= column.is_last_known;
         }
         !all && end == rows.len()
     }
 
-    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>) -> bool {
+    fn strings(self, columns: &BytesColumns, matches: &Matches<Bytes>, rows: Range<usize>) -> bool {
         // What is damaged, a scan that goes forward comes to, too.
-        self.0.strings.as_mut().is_some_and(|strings| strings.add_last(columns, matches) == Some(false))
+        self.0.strings.as_mut().is_some_and(|strings| strings.add_last(columns, matches, rows) == Some(false))
     }
 
     fn count(self, _rows: usize) -> bool {

@@ -2,10 +2,7 @@
 
 use core::ffi::CStr;
 
-use fpbtree_engine::format::Lane;
 use fpbtree_engine::keys::KeyShape;
-use fpbtree_engine::page::Bytes;
-use fpbtree_engine::scan::{Matches, Rows};
 use pgrx::pg_sys::{
     self, Aggref, CustomExecMethods, CustomScan, CustomScanMethods, CustomScanState, Datum, ExplainState, ExprContext,
     MemoryContext, Node, NodeTag, Relation, TargetEntry, TupleTableSlot,
@@ -21,7 +18,6 @@ use crate::am::scan::{self, pages};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{aggregates, errors, ffi, list, memory};
 use crate::values::column::{self, ImageBuffer};
-use crate::values::keys::BytesColumns;
 
 /// What the node works with.
 pub struct Aggregate {
@@ -152,13 +148,11 @@ impl Aggregate {
                             self.stage = if self.task.is_grouped { Stage::Behind } else { Stage::Done };
                             return true;
                         }
-                        Progress::PageEnds => {
-                            self.leave_value();
-                            self.read_page();
-                        }
+                        Progress::PageEnds if self.leave_value() || !self.see_more() => self.read_page(),
+                        Progress::PageEnds => {}
                     },
                     Stage::Rechecked { is_there: false } if !self.next_row_is_there() => self.stage = Stage::Over,
-                    Stage::Rechecked { .. } => match pages::visit(self.below.child.scan(), &mut self.groups) {
+                    Stage::Rechecked { .. } => match pages::visit_row(self.below.child.scan(), &mut self.groups) {
                         Progress::GroupEnds => return true,
                         Progress::Flawed => self.fail(),
                         Progress::PageEnds => self.stage = Stage::Rechecked { is_there: false },
@@ -195,7 +189,7 @@ impl Aggregate {
         unsafe {
             let is_there = !ffi::is_empty(self.below.next_row());
             if is_there {
-                self.groups.begin_row(pages::place(self.below.child.scan()));
+                self.groups.begin_page();
                 self.stage = Stage::Rechecked { is_there };
             }
             is_there
@@ -222,32 +216,48 @@ impl Aggregate {
         }
     }
 
-    /// Goes behind the rows that have the last value of the page in the next column, if the plan says so: that it is there is
+    /// Goes behind the rows that have the value of the last row in the next column, if the plan says so: that it is there is
     /// known.
-    unsafe fn leave_value(&mut self) {
-        if self.task.jumps && self.task.counts_different() {
-            let (columns, last) = (self.task.depth + 1, None::<&mut LastRows>);
-            // SAFETY: the scan below is ours alone, at a page, and of one process.
-            unsafe {
-                self.below.measured(|below| {
-                    let left = pages::leave_group(below.child.scan(), columns, &mut below.visibility, last);
-                    (left, 0)
-                });
-            }
+    unsafe fn leave_value(&mut self) -> bool {
+        if !self.task.jumps || !self.task.counts_different() {
+            return false;
+        }
+        let (columns, last) = (self.task.depth + 1, None::<&mut LastRows>);
+        // SAFETY: the scan below is ours alone, at a page, and of one process.
+        unsafe {
+            self.below.measured(|below| {
+                let left = pages::leave_group(below.child.scan(), columns, &mut below.visibility, last);
+                (left, 0)
+            })
         }
     }
 
-    /// Reads the next page, if there is one.
+    /// Has more rows of the page looked up, if there are any.
+    unsafe fn see_more(&mut self) -> bool {
+        // SAFETY: the scan below is ours alone, at a page.
+        unsafe {
+            self.below.measured(|below| {
+                let before = below.visibility.seen;
+                let any = pages::see_more(below.child.scan(), &mut below.visibility);
+                (any, below.visibility.seen - before)
+            })
+        }
+    }
+
+    /// Reads the next page, if there is one. Unless the middle of groups is left out, all of its rows are looked up together.
     unsafe fn read_page(&mut self) {
         let begins = (self.stage == Stage::Fresh).then_some(self.groups.direction());
-        let wants_keys = self.task.depth > 0 || self.groups.asks();
+        let (wants_keys, jumps) = (self.task.depth > 0 || self.groups.asks(), self.task.jumps);
         errors::check_for_interrupts();
         // SAFETY: the node below has begun, and so has the index's scan.
         let is_there = unsafe {
             self.below.measured(|below| {
+                let before = below.visibility.seen;
                 let is_there = pages::read(below.child.scan(), begins, wants_keys, &mut below.visibility);
-                let rows = if is_there { pages::visit(below.child.scan(), Length) } else { 0 };
-                (is_there, rows)
+                if is_there && !jumps {
+                    pages::see_all(below.child.scan(), &mut below.visibility);
+                }
+                (is_there, below.visibility.seen - before)
             })
         };
         self.groups.begin_page();
@@ -278,24 +288,5 @@ unsafe fn extremes(task: &Task, plan: &CustomScan, rel: Relation, context: Memor
             let Some(entry) = entry else { executor::malformed::<Aggregate>() };
             Extreme::of((place, item), &*(*entry).expr.cast::<Aggref>(), rel, context)
         })
-    }
-}
-
-/// How many rows a page has.
-struct Length;
-
-impl pages::Visitor for Length {
-    type Out = u64;
-
-    fn rows<L: Lane>(self, _shape: &KeyShape, rows: Rows<'_, L>) -> u64 {
-        rows.len() as u64
-    }
-
-    fn strings(self, _columns: &BytesColumns, matches: &Matches<Bytes>) -> u64 {
-        matches.len() as u64
-    }
-
-    fn count(self, rows: usize) -> u64 {
-        rows as u64
     }
 }

@@ -174,18 +174,19 @@ impl Strings {
         self.next.are_there && (self.next.is_first_over || !self.next.asks_first)
     }
 
-    /// Takes the last value from the last rows of the group, in a page of which the last row comes first; `false` if the value
-    /// is in a page before. None if an entry is damaged.
-    pub fn add_last(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>) -> Option<bool> {
-        let end = matches.end_before(0, &self.begin, Bytes::order(columns), Direction::Backward);
-        for at in 0..end {
+    /// Takes the last value from some of the last rows of the group, of which the last one comes first; `false` if the value is
+    /// in rows before. None if an entry is damaged.
+    pub fn add_last(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, rows: Range<usize>) -> Option<bool> {
+        let order = Bytes::order(columns);
+        let end = matches.end_before(rows.start, &self.begin, order, Direction::Backward).min(rows.end);
+        for at in rows.start..end {
             if self.next_value(columns, matches, at)?.is_some() {
                 // SAFETY: no frame here owns a destructor.
                 unsafe { columns.put_first(self.depth + 1, &matches.entry(at)?, &mut self.next.last)? };
                 return Some(true);
             }
         }
-        Some(end < matches.len())
+        Some(end < rows.end)
     }
 
     /// How many values the next column has in some rows of the group, NULL aside, whose ends are noted. None if an entry is
