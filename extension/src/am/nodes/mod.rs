@@ -26,6 +26,9 @@ mod tables;
 
 /// What taking a row from an index by the page costs, in operators.
 const OPERATORS_A_ROW: f64 = 0.1;
+/// What the nodes spare of what the server reckons for a row of an index-only scan, even if the row has to be looked up: then many
+/// are together.
+const SPARED: f64 = 0.5;
 
 /// The hooks that were there before.
 static PREVIOUS: PerBackend<Cell<create_upper_paths_hook_type>> = PerBackend::new(Cell::new(None));

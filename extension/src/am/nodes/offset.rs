@@ -13,7 +13,7 @@ use pgrx::pg_sys::{
 
 use super::child;
 use super::executor::{self, Below, Work};
-use super::{OPERATORS_A_ROW, new_path, new_plan, rows};
+use super::{OPERATORS_A_ROW, SPARED, new_path, new_plan, rows};
 use crate::am::scan::pages;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{errors, ffi, list};
@@ -85,7 +85,8 @@ unsafe fn counted(
         }
         let skipped = skipped_rows(root, below.rows);
         let a_row = (below.total_cost - below.startup_cost) / below.rows.max(1.0);
-        let spared = a_row * (*(*scan).indexinfo).rel.as_ref().map_or(0.0, |rel| rel.allvisfrac);
+        let visible = (*(*scan).indexinfo).rel.as_ref().map_or(0.0, |rel| rel.allvisfrac);
+        let spared = visible * a_row + (1.0 - visible) * SPARED * pg_sys::cpu_tuple_cost;
         let least = OPERATORS_A_ROW * pg_sys::cpu_operator_cost;
         let a_skipped_row = (a_row - spared).max(0.0) + least;
         new.startup_cost = below.startup_cost + skipped * a_skipped_row;

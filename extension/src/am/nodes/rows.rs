@@ -11,7 +11,7 @@ use pgrx::pg_sys::{
 };
 
 use super::executor::{self, Below, Work};
-use super::{child, new_path, new_plan, tables};
+use super::{SPARED, child, new_path, new_plan, tables};
 use crate::am::scan::pages;
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{ffi, list};
@@ -25,8 +25,6 @@ static PATH: PerBackend<CustomPathMethods> = PerBackend::new(CustomPathMethods {
 
 /// Fewer rows than these are left to the server: the node takes as long to begin as it spares.
 const FEWEST_ROWS: f64 = 64.0;
-/// What the node spares of what the server reckons for a row, where the row's block is all-visible.
-const SPARED: f64 = 0.5;
 
 /// Adds a path to those of a table for each index-only scan of ours.
 ///
@@ -133,7 +131,7 @@ unsafe fn path_above(scan: *mut IndexPath) -> *mut CustomPath {
         let scanned = ((*below).indexselectivity * (*child.parent).tuples).max(child.rows);
         // Of what workers share, each has its part.
         let own = if child.parallel_aware { child.rows } else { scanned };
-        let spared = own * (*child.parent).allvisfrac * SPARED * pg_sys::cpu_tuple_cost;
+        let spared = own * SPARED * pg_sys::cpu_tuple_cost;
         (new.rows, new.startup_cost) = (child.rows, child.startup_cost);
         new.total_cost = (child.total_cost - spared).max(child.startup_cost);
         (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION

@@ -234,22 +234,16 @@ impl<K: Searched> ScanState<K> {
 
     /// Goes to the last of so many rows of the page that the snapshot sees, or to the page's end; says how many they are.
     unsafe fn pass(&mut self, scan: &mut IndexScanDescData, rows: u64, visibility: &mut Visibility) -> u64 {
-        let (mut passed, last) = (0, self.matches.len() - 1);
+        self.seen = 0;
         // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
         unsafe {
-            let all = self.are_all_visible(scan, self.matches.blocks(), visibility);
-            if all && rows > last as u64 {
-                self.at = last;
-                return last as u64 + 1;
-            }
-            for at in 0..=last {
-                passed += u64::from(all || self.is_visible(scan, at, visibility));
-                self.at = at;
-                if passed == rows {
-                    break;
-                }
+            match self.matches.len() as u64 > rows {
+                true => _ = self.see(scan, rows as usize - 1, visibility),
+                false => self.see_all(scan, visibility),
             }
         }
+        let passed = rows.min(self.seen as u64);
+        self.at = (passed as usize).saturating_sub(1);
         passed
     }
 
@@ -433,12 +427,6 @@ impl<K: Searched> ScanState<K> {
             let are_near = (last - first) as usize <= BLOCKS_A_ROW * self.matches.len();
             are_near && !is_serializable() && visibility.map.are_all_visible(scan.heapRelation, first, last)
         }
-    }
-
-    /// Whether the snapshot sees the row of a match, by the map or else by the table.
-    unsafe fn is_visible(&mut self, scan: &mut IndexScanDescData, at: usize, visibility: &mut Visibility) -> bool {
-        // SAFETY: the scan's relations are open, the leaf is pinned, and the slot is the node's, for rows of the table.
-        unsafe { self.is_in_map(scan, at, visibility) || self.is_row_visible(scan, at, visibility) }
     }
 
     /// Whether the map says that the snapshot sees the row of a match.

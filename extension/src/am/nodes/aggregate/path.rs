@@ -12,7 +12,7 @@ use super::filters::bits;
 use super::{Aggregate, Item, MOST_COLUMNS, Output, Task, sums};
 use crate::am::cost;
 use crate::am::nodes::executor::{self, Work};
-use crate::am::nodes::{OPERATORS_A_ROW, child, new_path, new_plan, tables};
+use crate::am::nodes::{OPERATORS_A_ROW, SPARED, child, new_path, new_plan, tables};
 use crate::pg::per_backend::PerBackend;
 use crate::pg::{aggregates, ffi, list};
 
@@ -659,7 +659,7 @@ unsafe fn forwards(path: *mut IndexPath) -> *mut IndexPath {
     }
 }
 
-/// What the node costs: what the scan does, less what the executor does about rows whose blocks are all-visible.
+/// What the node costs: what the scan does, less what the executor does about rows, more of it where blocks are all-visible.
 unsafe fn cost_of_all(scan: &IndexPath, groups: f64) -> f64 {
     // SAFETY: the planner's, and settings.
     unsafe {
@@ -669,7 +669,8 @@ unsafe fn cost_of_all(scan: &IndexPath, groups: f64) -> f64 {
         let own = if scan.path.parallel_aware { scan.path.rows } else { all };
         let conditions = list::cells(scan.indexclauses).len() as f64 * pg_sys::cpu_operator_cost;
         let an_entry = pg_sys::cpu_index_tuple_cost + conditions;
-        let spared = rel.allvisfrac * (all * an_entry + own * pg_sys::cpu_tuple_cost);
+        let (visible, a_row) = (rel.allvisfrac, pg_sys::cpu_tuple_cost);
+        let spared = visible * (all * an_entry + own * a_row) + (1.0 - visible) * own * SPARED * a_row;
         // Workers take turns at reading leaves, which is most of what a row takes.
         let least = all * OPERATORS_A_ROW * pg_sys::cpu_operator_cost;
         let run = (scan.path.total_cost - scan.path.startup_cost - spared).max(0.0) + least;
