@@ -202,13 +202,17 @@ impl<'t, S: Store, K: KeySpace> Tree<'t, S, K> {
         self.find_leaf(seek)
     }
 
-    /// `hint`, if it is the leaf looked for, or a page right of it that is; else by descent. Pinned and share-locked.
-    /// Nothing is locked on entry.
-    pub fn leaf_via(&self, hint: Block, seek: Seek<'_, K>) -> Result<Locked<'t, S, Shared>> {
-        match self.arrive(hint, seek, 0)? {
-            Ok(leaf) => Ok(leaf),
-            Err(_) => self.leaf(seek),
+    /// The leaf that a link leads to, pinned and share-locked; `None` if it has been deleted since. Nothing is locked on entry.
+    pub fn leaf_at(&self, link: Block) -> Result<Option<Locked<'t, S, Shared>>> {
+        let pinned = self.store.pin(link)?;
+        self.ask_for(pinned.frame(), 0);
+        let locked = pinned.lock::<Shared>(self.store);
+        let page = self.page(&locked)?;
+        if page.level() == 0 && !page.is_deleted() {
+            return Ok(Some(locked));
         }
+        locked.release();
+        Ok(None)
     }
 
     /// The parent of the leaf looked for, pinned and share-locked; `None` if the root is a leaf.

@@ -159,17 +159,20 @@ impl Searched for Bytes {
     ) -> Option<()> {
         // SAFETY: the caller's; no frame here owns a destructor.
         unsafe {
-            let (columns, entry) = (conditions.columns, matches.entry(at)?);
+            let columns = conditions.columns;
+            let entry = matches.entry(at);
+            // In its place: a copy would wait for what was just written in smaller pieces.
+            let entry = entry.as_ref()?;
             let mut values = [Datum::null(); MOST_IN_PLACE];
             if let Some(first) = values.get_mut(..row.end())
-                && columns.in_place(&entry, &mut conditions.key, first).is_some()
+                && columns.in_place(entry, &mut conditions.key, first).is_some()
             {
                 row.fill(slot, |column| Some(values[column.place]));
                 return Some(());
             }
             match columns.count() {
-                1 => drop(Bytes::index_tuple(columns, &entry, &mut conditions.tuple)?),
-                _ => columns.put_first(row.end(), &entry, &mut conditions.tuple)?,
+                1 => drop(Bytes::index_tuple(columns, entry, &mut conditions.tuple)?),
+                _ => columns.put_first(row.end(), entry, &mut conditions.tuple)?,
             }
             row.fill(slot, |column| conditions.tuple.value(column.place, column.by_value));
         }

@@ -233,11 +233,14 @@ impl Strings {
     /// Looks at so many columns of a row. None if the entry is damaged.
     #[inline]
     pub fn look_at(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, at: usize, count: usize) -> Option<()> {
-        let (row, entry) = (&mut self.row, matches.entry(at)?);
-        row.is_in_place = columns.in_place(&entry, &mut row.key, row.values.get_mut(..count)?).is_some();
+        let row = &mut self.row;
+        let entry = matches.entry(at);
+        // In its place, as scans have it.
+        let entry = entry.as_ref()?;
+        row.is_in_place = columns.in_place(entry, &mut row.key, row.values.get_mut(..count)?).is_some();
         if !row.is_in_place {
             // SAFETY: no frame here owns a destructor.
-            unsafe { columns.put_first(count, &entry, &mut row.tuple)? };
+            unsafe { columns.put_first(count, entry, &mut row.tuple)? };
         }
         Some(())
     }
