@@ -104,6 +104,17 @@ is($primary->safe_psql('postgres', q{SELECT key_bytes BETWEEN 64 AND 64 * 3 FROM
 $primary->safe_psql('postgres', 'CREATE TABLE apart (k int, EXCLUDE USING fpbtree (k WITH =)); INSERT INTO apart VALUES (1)');
 is(counts('INSERT INTO apart VALUES (2); INSERT INTO apart VALUES (1) ON CONFLICT DO NOTHING', 'apart_k_excl'), '0 0 0 0', 'not for snapshots that see what is not committed');
 
+# A key without rows, looked up before a node skips those of another one, does not get these.
+$primary->safe_psql('postgres', 'CREATE TABLE skipped (k int) WITH (autovacuum_enabled = off); INSERT INTO skipped SELECT i FROM generate_series(1, 2000) i WHERE i <> 1;
+	INSERT INTO skipped VALUES (2); CREATE INDEX skipped_k ON skipped USING fpbtree (k); VACUUM ANALYZE skipped');
+my $skipping = 'SELECT p.k FROM (VALUES (1, 0), (2, 1)) v (key, n), LATERAL (SELECT k FROM skipped WHERE skipped.k = v.key OFFSET v.n LIMIT 1) p';
+my $alone = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT k FROM skipped WHERE k = 3;';
+like($primary->safe_psql('postgres', "$alone EXPLAIN $skipping"), qr/FpbtreeOffset/, 'rows of a key are skipped');
+# Pages that had to be read make scans do more for each row.
+$primary->restart;
+is($primary->safe_psql('postgres', "$alone $skipping"), "3\n2", 'the others come');
+is($primary->safe_psql('postgres', "$alone SELECT k FROM skipped WHERE k = 1"), '3', 'and not for the key before');
+
 # Rows found dead are looked for in the leaf, which notes it.
 $primary->safe_psql('postgres', 'CREATE TABLE dying (k int, t text) WITH (autovacuum_enabled = off); CREATE INDEX dying_k ON dying USING fpbtree (k);
 	INSERT INTO dying SELECT i FROM generate_series(1, 1000) i; VACUUM ANALYZE dying;');

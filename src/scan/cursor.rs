@@ -321,7 +321,11 @@ impl<K: Scannable> Cursor<K> {
                 sound &= is_at_edge || !(goes_on && K::is_guessed(near) && leaves(range.near_end(direction)));
                 let to = match next {
                     Some(to) => to,
-                    None if goes_on => edge,
+                    None if goes_on => {
+                        // A fence that is damaged is not to make entries matches that are beyond the range.
+                        sound &= page.is_between(edge, far);
+                        edge
+                    }
                     None => {
                         let to = page.lower_bound(far);
                         sound &= page.is_between(to, far);

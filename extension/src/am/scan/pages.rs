@@ -247,6 +247,17 @@ impl<K: Searched> ScanState<K> {
         passed
     }
 
+    /// How many of some matches' rows the map does not say that the snapshot sees, at most.
+    unsafe fn doubtful(&self, scan: &IndexScanDescData, rows: Range<usize>, visibility: &mut Visibility) -> usize {
+        let ((first, last), mut count) = (self.matches.blocks(), 0);
+        // SAFETY: the scan's relations are open, and the leaf is pinned.
+        match unsafe { visibility.map.part(scan.heapRelation, first, last) } {
+            Some(map) => map.for_each_doubtful(&self.matches.tids()[rows], |_| count += 1),
+            None => count = rows.len(),
+        }
+        count
+    }
+
     /// Goes on behind the group by so many columns of the last row of the page that is known to be seen, if there is one and
     /// that is less work than to look up the rest of the group; else `false`, and nothing changes. Before that, shows the
     /// group's rows to `see` from the last one back, those that the snapshot sees, some at a time, as long as that says to go on.
@@ -261,7 +272,8 @@ impl<K: Searched> ScanState<K> {
         let Some(last) = self.seen.checked_sub(1) else { return false };
         let end = K::group_end(&self.conditions, &self.matches, last, columns, Direction::Forward);
         let matches = self.matches.len();
-        if end < matches.min(self.seen + WORTH_A_DESCENT) {
+        // SAFETY: the scan's relations are open, and the leaf is pinned.
+        if end < matches && unsafe { self.doubtful(scan, self.seen.min(end)..end, visibility) } < WORTH_A_DESCENT {
             return false;
         }
         let behind = self.beyond_group(last, columns, Direction::Forward);
@@ -274,6 +286,7 @@ impl<K: Searched> ScanState<K> {
                 self.cursor.skip_to(&behind);
                 let mut goes_on = true;
                 while goes_on && self.read_page(scan) {
+                    errors::check_for_interrupts();
                     (self.seen, visibility.stretch) = (0, 1);
                     let mut shown = 0;
                     while goes_on && self.see_more(scan, visibility) {

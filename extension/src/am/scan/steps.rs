@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, ForkNumber::MAIN_FORKNUM, IndexScanDescData, SnapshotTy
 
 use super::conditions::Searched;
 use super::parallel::{SharedScan, Turn};
-use super::state::ScanState;
+use super::state::{ScanState, Stage};
 use crate::am::batch;
 use crate::pg::tid::heap_tid;
 use crate::pg::{ffi, relation};
@@ -148,6 +148,8 @@ impl<K: Searched> ScanState<K> {
             self.cursor.restart(direction);
             self.groups = Rounds::BEGIN;
             self.has_read = false;
+            // A key that an earlier scan missed, and found no row of, is none of this one's.
+            self.hot.stage = Stage::None;
         }
     }
 
