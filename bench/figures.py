@@ -162,6 +162,10 @@ def aggregate(bench, kind, statement, every=None, workers=0):
     return bench.alternate(lambda method, _: bench.session.time(statement(tables[method])))
 
 
+def half(table):
+    return f"SELECT k FROM {table} ORDER BY k LIMIT 10 OFFSET (SELECT reltuples::bigint / 2 FROM pg_class WHERE oid = '{table}'::regclass)"
+
+
 ALL = "SELECT count(*) FROM {}".format
 EIGHTH = f"SELECT count(*) FROM {{}} WHERE k BETWEEN 0 AND {2 ** 29}".format
 SUMS = "SELECT sum(k), avg(k), min(k), max(k), count(k) FROM {} WHERE k > 0".format
@@ -175,12 +179,6 @@ SUMS_OF_GROUPS = "SELECT a, count(*), sum(k), avg(k) FROM {} GROUP BY a".format
 DIFFERENT = "SELECT count(DISTINCT a) FROM {}".format
 DIFFERENT_OF_GROUPS = "SELECT a, count(DISTINCT b) FROM {} GROUP BY a".format
 DIFFERENT_TEXTS = "SELECT count(DISTINCT k), count(*) FROM {}".format
-
-
-def HALF(table):
-    return f"SELECT k FROM {table} ORDER BY k LIMIT 10 OFFSET (SELECT reltuples::bigint / 2 FROM pg_class WHERE oid = '{table}'::regclass)"
-
-
 TEXT = ": k text of 20 values, ICU en"
 AMOUNTS = "; index on (a int4 of 100 values, k numeric)"
 PAIR = "; index on (a int4 of 100 values, b int4)"
@@ -199,7 +197,7 @@ AGGREGATES = (
     ("sum_numeric", "amounts", SUMS_OF_GROUPS, "GROUP BY a: count(*), sum(k), avg(k)" + AMOUNTS, (None, None, 1.0)),
     ("different", "int4_int4", DIFFERENT, "count(DISTINCT a)" + PAIR, (0.01, 0.01, 0.05)),
     ("different_of_group", "int4_int4", DIFFERENT_OF_GROUPS, "GROUP BY a: count(DISTINCT b)" + PAIR, (None, None, 1.0)),
-    ("offset", "int4", HALF, "OFFSET of half of all rows, LIMIT 10", (0.10, 0.20, 1.0)),
+    ("offset", "int4", half, "OFFSET of half of all rows, LIMIT 10", (0.10, 0.20, 1.0)),
     ("different_text", "status", DIFFERENT_TEXTS, "count(DISTINCT k), count(*)" + TEXT, (None, None, 1.0)),
 )
 for stem, kind, statement, what, targets in AGGREGATES:
