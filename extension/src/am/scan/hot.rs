@@ -30,7 +30,6 @@ impl<K: Searched> ScanState<K> {
     /// At the start of a scan: takes the rows of the one key that is looked up, if they are known.
     #[inline]
     pub(super) unsafe fn find_hot(&mut self, scan: &IndexScanDescData) -> bool {
-        self.hot.stage = Stage::None;
         let Some(cache) = hot_keys::cache() else { return false };
         if self.cursor.direction() != Direction::Forward {
             return false;
