@@ -78,7 +78,8 @@ impl<M: KeyMaker> Sound<M> {
         Ok(())
     }
 
-    /// Whether a read of the entries from one number to another is right, if it does not fail.
+    /// Whether a read of the entries from one number to another is right, if it does not fail; one that fails is to have
+    /// told of none that was not asked for.
     fn is_right(&self, store: &MemoryStore, [from, to]: [usize; 2], direction: Direction) -> Result<bool, Error> {
         let place = |at: usize| self.keys.get(at).copied().unwrap_or(M::Keys::LAST);
         let low = if from == 0 { M::Keys::FIRST } else { place(from) };
@@ -86,12 +87,16 @@ impl<M: KeyMaker> Sound<M> {
         if direction == Direction::Backward {
             expected.reverse();
         }
-        let (mut expected, mut right) = (expected.into_iter(), true);
-        self.read(store, [low, place(to)], direction, &mut |kept, tid| {
+        let (mut expected, mut right, mut within) = (expected.into_iter(), true, true);
+        let answer = self.read(store, [low, place(to)], direction, &mut |kept, tid| {
             let same = |at: usize| self.tids[at].position() == tid.position() && M::Keys::same(&self.keys[at], kept);
+            within &= !self.keys[..from].iter().chain(&self.keys[to..]).any(|other| M::Keys::same(other, kept));
             right &= expected.next().is_some_and(same);
-        })?;
-        Ok(right && expected.next().is_none())
+        });
+        if !within {
+            return Ok(false);
+        }
+        answer.map(|()| right && expected.next().is_none())
     }
 
     fn number_of(&self, tid: Tid) -> Option<usize> {
