@@ -418,6 +418,16 @@ SELECT same(query), looked_up(query) < 30000, query FROM jumping;
 UPDATE wide SET b = NULL WHERE b > 7000 OR a = 3;
 SELECT same(query), query FROM jumping;
 DROP TABLE wide;
+-- Nor where a leaf has several groups, unless they are so small that it takes longer to find the next one.
+CREATE TABLE several (a int, b int) WITH (autovacuum_enabled = off);
+INSERT INTO several SELECT i % 100, i / 100 FROM generate_series(0, 29999) i;
+CREATE INDEX several_ab ON several USING fpbtree (a, b);
+ANALYZE several;
+SELECT same(query), looked_up(query) < 10000 AS few, query FROM (VALUES ('SELECT DISTINCT a FROM several'), ('SELECT a, min(b), max(b) FROM several GROUP BY a')) q(query);
+DELETE FROM several WHERE b >= 50;
+-- 19's queries tell the visibility map what they see.
+SELECT same(query), looked_up(query) > 4900 OR current_setting('server_version_num')::int >= 190000 AS all_left, query FROM (VALUES ('SELECT a, min(b), max(b) FROM several WHERE b < 50 GROUP BY a')) q(query);
+DROP TABLE several;
 -- With expressions compiled.
 SET jit = on; SET jit_above_cost = 0;
 SELECT same(query), count(*) FROM queries WHERE n % 5 = 0 GROUP BY 1 ORDER BY 1;
