@@ -42,9 +42,10 @@ CREATE TABLE t (id int, v w);
 INSERT INTO t SELECT i, row((ARRAY['Alpha', 'alpha', 'BETA', 'beta', 'Zebra', 'zebra'])[1 + i % 6] || (hashint4(i) & 1023))::w
 FROM generate_series(1, 3000) i;
 CREATE INDEX t_v ON t USING fpbtree (v);
-CREATE TABLE g (id int, v w);
+CREATE TABLE g (id int, v w, nothing int);
 INSERT INTO g SELECT i, v FROM t, generate_series(1, 20) i WHERE t.id % 3 = 0;
 CREATE INDEX g_v ON g USING fpbtree (v, id);
+CREATE INDEX g_nothing ON g USING fpbtree (v, nothing);
 VACUUM ANALYZE g;
 
 -- What became of scans: how many rows, an error, or more rows than there are.
@@ -67,6 +68,7 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_sort = off;
 SET max_parallel_workers_per_gather = 0;
+SET statement_timeout = '5min';
 CREATE FUNCTION outcomes(changed text) RETURNS TABLE (outcome text, scans bigint) LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('changed.order', changed, false);
@@ -76,6 +78,11 @@ BEGIN
     -- From group to group.
     RETURN QUERY SELECT 'groups ' || changed_order.outcome(format('SELECT DISTINCT ON (v) v, id FROM changed_order.g ORDER BY v %s %s', way, last)), count(*)
     FROM unnest('{ASC,DESC}'::text[]) way, unnest('{"",",id","",",id DESC"}'::text[]) last
+    GROUP BY 1;
+    -- From value to value, as that seems to cost nothing.
+    PERFORM set_config('random_page_cost', '0', true), set_config('cpu_operator_cost', '0', true);
+    RETURN QUERY SELECT 'values ' || changed_order.outcome(format('SELECT v, count(DISTINCT %s) FROM changed_order.g GROUP BY v', x)), count(*)
+    FROM unnest('{id,nothing}'::text[]) x
     GROUP BY 1;
 END $$;
 SELECT changed, outcome, scans FROM unnest('{none,hash,lower,reverse,knot}'::text[]) changed, outcomes(changed) ORDER BY 1, 2;

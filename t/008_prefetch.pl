@@ -374,6 +374,20 @@ SQL
 is($alike, $alone, 'a temporary table: the same answer');
 is($asked, 't', 'a temporary table: read ahead');
 
+# Rows that the nodes look up together, a leaf's at a time, as the visibility map knows of none.
+$node->safe_psql('postgres', 'UPDATE t SET filler = id WHERE id % 40 = 0');
+for my $query ('SELECT count(*), min(v) FROM t WHERE v > 0', 'SELECT v FROM t WHERE v > 0 ORDER BY v OFFSET 8000 LIMIT 50')
+{
+	like($node->safe_psql('postgres', "$way{'index-only'} EXPLAIN $query"), qr/Custom Scan/, "$query: a node");
+	my $expected = reads('index-only', $query, settings => ['fpbtree.custom_scans = off'])->{answer};
+	restart_cold($enough_buffers);
+	my $reads = reads('index-only', $query);
+	is($reads->{answer}, $expected, "$query: the same answer");
+	cmp_ok($reads->{requested}, '>', 500, "$query: rows are asked for");
+	cmp_ok($reads->{wasted}, '<', 0.03 * $reads->{requested}, "$query: hardly any in vain");
+	is($reads->{used} + $reads->{wasted}, $reads->{requested}, "$query: each was used, or in vain");
+}
+
 # A standby, cold.
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');

@@ -108,6 +108,7 @@ impl<K: Searched> Ahead<K> {
     pub(super) unsafe fn close(&mut self, index: Relation) {
         self.leaves.close(&mut self.counts);
         self.rows.close();
+        self.settle();
         while self.waiting > 0 {
             self.counts.wasted += u64::from(self.drop_first());
         }

@@ -32,7 +32,7 @@ impl<K: Searched> ScanState<K> {
                 let tids = self.matches.tids();
                 let is_same = tids[at + PAGE_AHEAD - 1].block() == tid.block();
                 let before = self.lines.buffers[(at + PAGE_AHEAD - 1) % self.lines.buffers.len()];
-                let buffer = if is_same && at > 1 { before } else { self.find_page(scan, tid.block()) };
+                let buffer = if is_same && at > 1 { before } else { self.find_page(scan, tid.block(), PAGE_AHEAD) };
                 self.lines.buffers[(at + PAGE_AHEAD) % self.lines.buffers.len()] = buffer;
                 fetch_page(buffer, tid.offset());
             }
@@ -52,9 +52,12 @@ impl<K: Searched> ScanState<K> {
             if matches.len() < 2 || !self.fetches_lines(scan) {
                 return;
             }
+            if let Some(ahead) = self.ahead.as_mut() {
+                ahead.settle();
+            }
             for (place, &at) in matches.iter().enumerate().take(MOST_TOUCHED) {
                 let tid = self.matches.tid(at as usize);
-                self.lines.buffers[place] = self.find_page(scan, tid.block());
+                self.lines.buffers[place] = self.find_page(scan, tid.block(), 0);
                 fetch_page(self.lines.buffers[place], tid.offset());
             }
             for (&at, &buffer) in matches.iter().zip(&self.lines.buffers) {
@@ -82,8 +85,9 @@ impl<K: Searched> ScanState<K> {
         }
     }
 
-    /// The buffer that a block of the table is in, if any. It is not pinned.
-    unsafe fn find_page(&mut self, scan: &IndexScanDescData, block: Block) -> Buffer {
+    /// The buffer that a block of the table is in, if any; it is not pinned. If none, the block is asked for, for the row that
+    /// is returned so many rows from now.
+    unsafe fn find_page(&mut self, scan: &IndexScanDescData, block: Block, distance: usize) -> Buffer {
         if block >= self.heap_blocks {
             return INVALID_BUFFER;
         }
@@ -91,7 +95,7 @@ impl<K: Searched> ScanState<K> {
         let found = unsafe { prefetch::prefetch(scan.heapRelation, block) };
         if found.initiated_io {
             // SAFETY: the scan's relations are open.
-            unsafe { self.note_cold_row(scan, block, PAGE_AHEAD) };
+            unsafe { self.note_cold_row(scan, block, distance) };
         }
         found.recent_buffer
     }

@@ -190,8 +190,11 @@ impl Strings {
     }
 
     /// How many values the next column has in some rows of the group, NULL aside, whose ends are noted. None if an entry is
-    /// damaged.
+    /// damaged, or the scan was there before.
     pub fn add_next(&mut self, columns: &BytesColumns, matches: &Matches<Bytes>, rows: Range<usize>) -> Option<u64> {
+        if self.next.jumps && self.next.rounds.comes_again(|| matches.tid(rows.start)) {
+            return None;
+        }
         let values = self.without_nulls(columns, matches, rows)?;
         if !values.is_empty() {
             self.next.add(columns, matches, values.clone(), self.depth)?;
@@ -256,8 +259,7 @@ impl Strings {
 }
 
 impl Next {
-    /// Counts the different values of some rows, which come behind those seen before. None if an entry is damaged, or the scan
-    /// was there before.
+    /// Counts the different values of some rows, which come behind those seen before. None if an entry is damaged.
     fn count_different(
         &mut self,
         columns: &BytesColumns,
@@ -265,9 +267,6 @@ impl Next {
         rows: Range<usize>,
         depth: usize,
     ) -> Option<()> {
-        if self.jumps && self.rounds.comes_again(|| matches.tid(rows.start)) {
-            return None;
-        }
         let end_from = |at: usize, end: &OwnedKey| {
             matches.end_before(at, end, Bytes::order(columns), self.direction).min(rows.end)
         };
