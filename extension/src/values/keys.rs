@@ -337,6 +337,8 @@ pub struct KnownColumns {
     computes: bool,
     /// How an only column's value is stored, if there is no other and nothing beside it.
     only: Option<Only>,
+    /// How many columns, from the first one on, are [words](Codec::is_word).
+    words: usize,
     /// What is asked of the functions, if there are any.
     counts: Option<&'static CompareCounts>,
 }
@@ -389,7 +391,8 @@ impl KnownColumns {
                 true => Some(Only::Text),
                 false => None,
             };
-            KnownColumns { shape, codecs, keys, payloads, all, functions, computes, only, counts }
+            let words = codecs[..keys].iter().take_while(|codec| codec.is_word()).count();
+            KnownColumns { shape, codecs, keys, payloads, all, functions, computes, only, words, counts }
         }
     }
 }
@@ -454,6 +457,13 @@ impl BytesColumns {
                 Only::Text => text_in_place(key.unpadded(&entry.key)?)?,
                 Only::Value => self.codecs[0].whole_datum(entry.key.payload)?,
             };
+            return Some(());
+        }
+        if values.len() <= self.words {
+            let mut at = 0;
+            for (codec, value) in self.codecs.iter().zip(values) {
+                *value = codec.word(&entry.key, &mut at)?;
+            }
             return Some(());
         }
         if values.len() > self.shape.opaque_from().min(self.keys) {

@@ -92,19 +92,19 @@ impl<'a> Stored<'a> {
     }
 
     /// The bytes of the normal part from `at` on, as many as a lane has.
-    #[inline]
+    // Not put together in memory: a word that is read from where bytes were just written is waited for.
+    #[inline(always)]
     pub fn word(&self, at: usize) -> u64 {
-        match self.prefix.len().cmp(&at) {
-            Ordering::Equal => self.head,
-            _ if self.head == 0 && self.suffix.is_empty() => word_at(self.prefix, at),
-            _ => self.word_of_pieces(at),
+        let Some(behind) = at.checked_sub(self.prefix.len()) else {
+            let shared = self.prefix.len() - at;
+            let rest = if shared < HEAD { self.head >> (8 * shared) } else { 0 };
+            return word_at(self.prefix, at) | rest;
+        };
+        match behind {
+            0 => self.head,
+            1..HEAD => self.head << (8 * behind) | word_at(self.suffix, 0) >> (8 * (HEAD - behind)),
+            _ => word_at(self.suffix, behind - HEAD),
         }
-    }
-
-    fn word_of_pieces(&self, at: usize) -> u64 {
-        let mut bytes = [0; HEAD];
-        self.copy_from(at, &mut bytes);
-        u64::from_be_bytes(bytes)
     }
 
     /// Whether both are the same bytes.
@@ -122,7 +122,6 @@ impl<'a> Stored<'a> {
 }
 
 /// The bytes of a string from `at` on, as many as a word has, and zeros behind its end.
-// Not put together in memory: a word that is read from where bytes were just written is waited for.
 #[inline]
 pub fn word_at(bytes: &[u8], at: usize) -> u64 {
     if let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {

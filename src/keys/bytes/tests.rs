@@ -43,6 +43,11 @@ proptest! {
         let payload = [&value[..], b"more"].concat();
         let stored = Stored { prefix, head: u64::from_be_bytes(head), suffix, payload: &payload };
 
+        for at in 0..normal.len() + 2 * HEAD {
+            let bytes: [u8; HEAD] = std::array::from_fn(|next| normal.get(at + next).copied().unwrap_or(0));
+            prop_assert_eq!(stored.word(at), u64::from_be_bytes(bytes));
+        }
+
         let mut buffer = KeyBuffer::new();
         prop_assert_eq!(shape.join(&stored, &mut buffer), Some(&key[..]));
         for columns in 0..=digits.len() {

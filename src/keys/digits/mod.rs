@@ -625,9 +625,15 @@ impl DigitShape {
     /// [`take_field`](Self::take_field), but only where at least 8 bytes follow the marker, of which it takes no call.
     #[inline(always)]
     pub fn word(&self, bytes: &[u8]) -> Option<(u64, usize)> {
-        let DigitKind::Fixed(width @ 1..=8) = self.kind else { return None };
         let (&marker, behind) = bytes.split_first()?;
-        let word = u64::from_be_bytes(*behind.first_chunk()?) ^ u64::from_ne_bytes([self.flip(); 8]);
+        self.word_of(marker, u64::from_be_bytes(*behind.first_chunk()?))
+    }
+
+    /// As [`word`](Self::word), of a digit's marker and the bytes behind it.
+    #[inline(always)]
+    pub fn word_of(&self, marker: u8, behind: u64) -> Option<(u64, usize)> {
+        let DigitKind::Fixed(width @ 1..=8) = self.kind else { return None };
+        let word = behind ^ u64::from_ne_bytes([self.flip(); 8]);
         let unused = u64::BITS - 8 * u32::from(width);
         (marker == Self::VALUE).then_some((word >> unused, 1 + usize::from(width)))
     }

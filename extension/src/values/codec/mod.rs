@@ -7,7 +7,7 @@
 use core::cmp::Ordering;
 
 use fpbtree_engine::keys::ColumnType;
-use fpbtree_engine::keys::bytes::{MOST_HINT, front_length};
+use fpbtree_engine::keys::bytes::{MOST_HINT, Stored, front_length};
 use fpbtree_engine::keys::digits::{Buffer, DigitKind, DigitShape};
 use pgrx::pg_sys::{self, Datum, FmgrInfo, Oid, Relation};
 
@@ -484,30 +484,49 @@ impl Codec {
     #[inline(always)]
     pub fn in_place(&self, key: &mut [u8], at: &mut usize, carried: &mut &[u8]) -> Option<Datum> {
         let (digit, begin) = (key.get_mut(*at..)?, *at);
-        match (self.encoding, self.turn) {
-            (_, Some(turn)) => {
+        match self.encoding {
+            _ if self.is_word() => {
                 let (field, length) = self.shape.word(digit)?;
                 *at = begin + length;
-                image::extended(field ^ turn, length - 1)
+                self.of_word(field, length - 1)
             }
-            (Encoding::Text, _) => {
+            Encoding::Text => {
                 let length = self.shape.text_length(digit).filter(|length| *length <= MOST_SHORT)?;
                 digit[0] = short_header(length);
                 *at = begin + length + 2;
                 self.image.is_packable().then_some(Datum::from(digit.as_ptr()))
             }
-            (Encoding::Exact(ty), _) if ty.is_float() => {
-                let (field, length) = self.shape.word(digit)?;
-                *at = begin + length;
-                image::extended(exact::only_image(ty, field)?, length - 1)
-            }
-            (Encoding::Numeric, _) => {
+            Encoding::Numeric => {
                 let (number, length) = numeric::unfold(&self.shape, digit, carried)?;
                 *at = begin + length;
                 self.image.is_packable().then_some(Datum::from(number.as_ptr()))
             }
             _ => None,
         }
+    }
+
+    /// Whether values are passed as such, and have fields of 8 bytes at most that say all of them but for a few.
+    pub fn is_word(&self) -> bool {
+        self.turn.is_some() || matches!(self.encoding, Encoding::Exact(ty) if ty.is_float())
+    }
+
+    /// The value whose digit is at a place of a stored key, as of [`in_place`](Self::in_place), if it is a [word](Self::is_word).
+    #[inline(always)]
+    pub fn word(&self, key: &Stored<'_>, at: &mut usize) -> Option<Datum> {
+        let (field, length) = self.shape.word_of(key.byte(*at), key.word(*at + 1))?;
+        *at += length;
+        self.of_word(field, length - 1)
+    }
+
+    /// The value of a field of so many bytes.
+    #[inline(always)]
+    fn of_word(&self, field: u64, bytes: usize) -> Option<Datum> {
+        let image = match (self.turn, self.encoding) {
+            (Some(turn), _) => field ^ turn,
+            (_, Encoding::Exact(ty)) if ty.is_float() => exact::only_image(ty, field)?,
+            _ => return None,
+        };
+        image::extended(image, bytes)
     }
 
     /// What [`get`](Self::get) does, for the less common kinds: apart from the others, which take few registers.
