@@ -339,6 +339,8 @@ pub struct KnownColumns {
     only: Option<Only>,
     /// How many columns, from the first one on, are [words](Codec::is_word).
     words: usize,
+    /// Whether behind these there is but a text, as it is told by its digit.
+    ends_in_text: bool,
     /// What is asked of the functions, if there are any.
     counts: Option<&'static CompareCounts>,
 }
@@ -392,7 +394,9 @@ impl KnownColumns {
                 false => None,
             };
             let words = codecs[..keys].iter().take_while(|codec| codec.is_word()).count();
-            KnownColumns { shape, codecs, keys, payloads, all, functions, computes, only, words, counts }
+            let ends_in_text =
+                matches!(&codecs[words..keys], [last] if !last.shape.is_opaque() && last.is_stored_whole());
+            KnownColumns { shape, codecs, keys, payloads, all, functions, computes, only, words, ends_in_text, counts }
         }
     }
 }
@@ -452,27 +456,26 @@ impl BytesColumns {
     /// has all.
     #[inline(always)]
     pub fn in_place(&self, entry: &Entry<'_, Bytes>, key: &mut KeyBuffer, values: &mut [Datum]) -> Option<()> {
-        if let (Some(only), [value]) = (self.only, &mut *values) {
-            *value = match only {
-                Only::Text => text_in_place(key.unpadded(&entry.key)?)?,
-                Only::Value => self.codecs[0].whole_datum(entry.key.payload)?,
-            };
+        if let (Some(Only::Value), [value]) = (self.only, &mut *values) {
+            *value = self.codecs[0].whole_datum(entry.key.payload)?;
             return Some(());
         }
-        if values.len() <= self.words {
-            let mut at = 0;
-            for (codec, value) in self.codecs.iter().zip(values) {
-                *value = codec.word(&entry.key, &mut at)?;
+        let (words, behind) = values.split_at_mut(self.words.min(values.len()));
+        let mut at = 0;
+        for (codec, value) in self.codecs.iter().zip(words) {
+            *value = codec.word(&entry.key, &mut at)?;
+        }
+        match behind {
+            [] => {}
+            [value] if self.ends_in_text => *value = text_in_place(key.unpadded(&entry.key)?.get_mut(at..)?)?,
+            _ if self.shape.opaque_from().min(self.keys) < self.words + behind.len() => return None,
+            _ => {
+                let mut carried = entry.key.payload.get(self.shape.value_length(entry.key.payload)?..)?;
+                let key = self.shape.normal(&entry.key, key)?;
+                for (codec, value) in self.codecs[self.words..].iter().zip(behind) {
+                    *value = codec.in_place(key, &mut at, &mut carried)?;
+                }
             }
-            return Some(());
-        }
-        if values.len() > self.shape.opaque_from().min(self.keys) {
-            return None;
-        }
-        let mut carried = entry.key.payload.get(self.shape.value_length(entry.key.payload)?..)?;
-        let (key, mut at) = (self.shape.normal(&entry.key, key)?, 0);
-        for (codec, value) in self.codecs.iter().zip(values) {
-            *value = codec.in_place(key, &mut at, &mut carried)?;
         }
         Some(())
     }

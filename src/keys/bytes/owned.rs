@@ -69,11 +69,15 @@ impl KeyBuffer {
         Some(at)
     }
 
-    /// A normal part in one piece, less the zeros at its end, if these are in its last lane. None if they may be more.
+    /// A normal part in one piece, less the zeros at its end. None if there is no room for it.
     #[inline(always)]
     pub fn unpadded(&mut self, stored: &Stored<'_>) -> Option<&mut [u8]> {
-        let zeros = if stored.suffix.is_empty() { stored.head.trailing_zeros() as usize / 8 } else { 0 };
-        let length = self.join(stored).filter(|_| zeros < HEAD)? - zeros;
+        let whole = self.join(stored)?;
+        let length = match stored.head.trailing_zeros() as usize / 8 {
+            _ if !stored.suffix.is_empty() => whole,
+            HEAD => stored.normal_length(),
+            zeros => whole - zeros,
+        };
         self.written = self.written.max(length as u16);
         // SAFETY: just written.
         Some(unsafe { self.bytes[..length].assume_init_mut() })
