@@ -123,7 +123,7 @@ impl<'a, K: KeySpace> Node<'a, K> {
     /// Asks for all the node's lines at once (paper §3.1): of the policies, `fpbtree-lab thesis-figure5.6` has none
     /// that is better for lookups.
     #[inline(always)]
-    pub(super) fn prefetch(&self) {
+    pub(crate) fn prefetch(&self) {
         for at in (self.frame.start..self.frame.end).step_by(CACHE_LINE) {
             simd::prefetch(self.page.bytes.as_ptr().wrapping_add(at));
         }

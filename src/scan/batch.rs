@@ -141,8 +141,12 @@ impl<K: Scannable> Matches<K> {
         if to.node > from.node + 1 {
             self.keys.expect_many(page);
         }
-        for number in from.node..=to.node.min((page.nodes() as u8).saturating_sub(1)) {
+        let end = to.node.min((page.nodes() as u8).saturating_sub(1));
+        for number in from.node..=end {
             let node = page.node(number as usize);
+            if end - number >= NODES_AHEAD {
+                page.node((number + NODES_AHEAD) as usize).prefetch();
+            }
             let first = if number == from.node { from.slot as usize } else { 0 };
             let last = if number == to.node { (to.slot as usize).min(node.len()) } else { node.len() };
             // A single node has been looked at by whoever found the places.
@@ -217,6 +221,9 @@ impl<K: Scannable> Matches<K> {
         self.keys.reverse(first, self.count);
     }
 }
+
+/// How many nodes ahead of the one that is read cache lines are fetched.
+const NODES_AHEAD: u8 = 2;
 
 /// The lowest block of some TIDs, and the highest.
 struct Blocks<'m>(&'m [Tid]);

@@ -14,7 +14,7 @@ use crate::pg::tid::{MOST_OFFSET, place_tid};
 /// Rows that are looked up before it is noted where they are: few are not worth it.
 const FEW: u64 = 512;
 /// Rows of a block that are looked up one by one before all of its rows are, which takes no longer.
-const VISITS: u8 = 32;
+const VISITS: u8 = 16;
 /// What a block has instead of a number of rows once all are.
 const KNOWN: u8 = u8::MAX;
 /// Blocks of the largest table that this is done for, for which it takes a byte each.
