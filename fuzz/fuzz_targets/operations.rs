@@ -5,7 +5,7 @@
 
 #[path = "../../tests/engine/common/mod.rs"]
 mod common;
-#[path = "../../tests/engine/common/operations.rs"]
+#[path = "../../tests/engine/common/operations/mod.rs"]
 mod operations;
 
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
 //! Programs of operations from seeds, on an index of every key space (`fuzz/fuzz_targets/operations.rs` has them from a
 //! fuzzer). What fails is made as short as it can be.
 
-#[path = "common/operations.rs"]
+#[path = "common/operations/mod.rs"]
 mod program;
 
 use program::{Program, Space, Tally};
