@@ -292,6 +292,13 @@ impl<'a, K: KeySpace> Node<'a, K> {
         self.frame.tid_at(slot)
     }
 
+    /// Where the TIDs of the entries are, from that in `slot` on, one behind the other.
+    #[inline]
+    pub fn tids_from(&self, slot: usize) -> impl Iterator<Item = u16> + use<K> {
+        let (first, width) = (self.tid_at(slot) as u16, self.frame.widths.tid as u16);
+        (0..).map(move |number: u16| first.wrapping_add(width.wrapping_mul(number)))
+    }
+
     /// Where a head's cell begins; 0 if it has none.
     #[inline]
     pub(super) fn cell_of(&self, head: usize) -> u16 {

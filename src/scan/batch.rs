@@ -159,10 +159,7 @@ impl<K: Scannable> Matches<K> {
             let tids = &mut self.tids[from..from + count];
             let any = node.read_all_tids(first, tids);
             flawed |= !self.keys.set(from, &node, first, count);
-            self.flags_at[from..from + count]
-                .iter_mut()
-                .zip(first..)
-                .for_each(|(at, slot)| *at = node.tid_at(slot) as u16);
+            self.flags_at[from..from + count].iter_mut().zip(node.tids_from(first)).for_each(|(at, tid)| *at = tid);
             self.count = from + count;
             flawed |= any.is_flawed() | (count > 0 && node.lane(first) < previous);
             flawed |= any.has_rank(reading.null_rank)

@@ -52,6 +52,7 @@ impl<K: Searched> ScanState<K> {
             if matches.len() < 2 || !self.fetches_lines(scan) {
                 return;
             }
+            // Those of the rows before have been looked at.
             if let Some(ahead) = self.ahead.as_mut() {
                 ahead.settle();
             }
@@ -88,7 +89,9 @@ impl<K: Searched> ScanState<K> {
     /// The buffer that a block of the table is in, if any; it is not pinned. If none, the block is asked for, for the row that
     /// is returned so many rows from now.
     unsafe fn find_page(&mut self, scan: &IndexScanDescData, block: Block, distance: usize) -> Buffer {
-        if block >= self.heap_blocks {
+        // SAFETY: what the scan looks ahead with lives as long as the state, and nobody else holds it.
+        let is_asked_for = unsafe { self.ahead.as_ref() }.is_some_and(|ahead| ahead.is_waited_for(block));
+        if block >= self.heap_blocks || is_asked_for {
             return INVALID_BUFFER;
         }
         // SAFETY: an open table, with that block.
