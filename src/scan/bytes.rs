@@ -7,7 +7,8 @@ use super::ranges::{Direction, Range, Wanted, start};
 use crate::keys::KeyShape;
 use crate::keys::bytes::{BytesOrder, BytesShape, KeyBuffer, OwnedKey};
 use crate::keys::digits::DigitShape;
-use crate::page::Bytes;
+use crate::page::{Bytes, partition};
+use core::cell::Cell;
 use core::cmp::Ordering;
 
 /// A place among the digits of a column: before or behind all that begin so.
@@ -107,11 +108,14 @@ pub fn compare_cuts(
 }
 
 /// The keys a scan wants. Each column's intervals are ascending and disjoint.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct BytesSelection<'a> {
     shape: &'a BytesShape,
     order: Option<BytesOrder<'a>>,
     columns: [&'a [Interval<'a>]; KeyShape::MAX_COLUMNS],
+    /// How many intervals of each column were before the cut that was looked for last. Before the next cut are mostly as many, or
+    /// one more.
+    before: [Cell<usize>; KeyShape::MAX_COLUMNS],
     wants_keys: bool,
 }
 
@@ -227,7 +231,8 @@ impl Prefix {
 impl<'a> BytesSelection<'a> {
     /// Everything in an index of this shape.
     pub fn new(shape: &'a BytesShape, order: Option<BytesOrder<'a>>) -> Self {
-        BytesSelection { shape, order, columns: [&[Interval::ALL]; KeyShape::MAX_COLUMNS], wants_keys: false }
+        let (columns, before) = ([&[Interval::ALL][..]; KeyShape::MAX_COLUMNS], Default::default());
+        BytesSelection { shape, order, columns, before, wants_keys: false }
     }
 
     /// Wants column `c` to be in one of these intervals, ascending and disjoint.
@@ -275,14 +280,15 @@ impl<'a> BytesSelection<'a> {
 
     /// The interval of a column that a scan comes to first from a cut on.
     fn interval_from(&self, direction: Direction, column: usize, cut: Cut<'_>) -> Option<&'a Interval<'a>> {
-        let intervals = self.columns[column];
+        let (intervals, before) = (self.columns[column], &self.before[column]);
+        let is_before = |at: usize| match direction {
+            Direction::Forward => self.compare(column, intervals[at].high, cut).is_le(),
+            Direction::Backward => self.compare(column, intervals[at].low, cut).is_lt(),
+        };
+        before.set(partition_near(before.get(), intervals.len(), is_before));
         match direction {
-            Direction::Forward => {
-                intervals.get(intervals.partition_point(|i| self.compare(column, i.high, cut).is_le()))
-            }
-            Direction::Backward => {
-                intervals[..intervals.partition_point(|i| self.compare(column, i.low, cut).is_lt())].last()
-            }
+            Direction::Forward => intervals.get(before.get()),
+            Direction::Backward => intervals[..before.get()].last(),
         }
     }
 
@@ -428,6 +434,26 @@ impl<'a> BytesSelection<'a> {
     }
 }
 
+/// The first of so many places of which something does not hold that holds of all before; it is looked for from one on, up and
+/// down.
+fn partition_near(near: usize, count: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high, mut step) = (0, count, 1);
+    if near < count && holds(near) {
+        low = near + 1;
+        while low + step <= count && holds(low + step - 1) {
+            (low, step) = (low + step, 2 * step);
+        }
+        high = high.min(low + step - 1);
+    } else {
+        high = high.min(near);
+        while high >= step && !holds(high - step) {
+            (high, step) = (high - step, 2 * step);
+        }
+        low = low.max((high + 1).saturating_sub(step));
+    }
+    partition(low, high, holds)
+}
+
 /// Which way a scan goes, and the last column that anything is wanted of.
 #[derive(Clone, Copy)]
 struct Way {
@@ -463,5 +489,28 @@ impl Wanted<Bytes> for BytesSelection<'_> {
 
     fn wants_keys(&self) -> bool {
         self.wants_keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_which_it_does_not_hold_is_found_from_anywhere() {
+        for count in 0..40 {
+            for first in 0..=count {
+                for near in 0..count + 3 {
+                    let asked = Cell::new(0);
+                    let holds = |at: usize| {
+                        assert!(at < count, "{at} of {count}");
+                        asked.set(asked.get() + 1);
+                        at < first
+                    };
+                    assert_eq!(partition_near(near, count, holds), first, "from {near} of {count}");
+                    assert!(!(near..=near + 1).contains(&first) || asked.get() <= 2, "from {near} to {first}");
+                }
+            }
+        }
     }
 }
