@@ -532,7 +532,7 @@ impl KeyMaker for Taste {
 
     fn wanting<R>(&self, wishes: &Self::Wish, then: impl FnOnce(AnyWanted<'_, Bytes>) -> R) -> R {
         self.with_selection(wishes, |selection| {
-            let mut selection = *selection;
+            let mut selection = selection.clone();
             selection.set_wants_keys(true);
             then(AnyWanted(&selection))
         })
@@ -619,7 +619,7 @@ pub fn scan(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Direction
 /// What a scan finds with the keys, in its order.
 pub fn scan_keys(bed: &BytesBed, selection: &BytesSelection<'_>, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>, Tid)> {
     let (mut cursor, mut matches) = (Cursor::new(direction), Box::new(Matches::new()));
-    let mut selection = *selection;
+    let mut selection = selection.clone();
     selection.set_wants_keys(true);
     let mut found = Vec::new();
     while read_on(bed.tree(), &mut cursor, &selection, false, &mut matches).expect("the page can be read").is_some() {
